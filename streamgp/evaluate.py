@@ -183,7 +183,8 @@ def interactive_val_score(
         regression use `SimulatedMeasurer`. For which numbers count as wrong, see `docs/numbers.md`.
     moment
         Time of an event, in seconds or as a date and time (taken as UTC if it names no zone): a
-        feature's name or a function of `x`. None stands for the number of the event.
+        feature's name or a function of `x`. None stands for the number of the event. A named
+        feature that is a date is left out of `x`, unless the model is a pipeline; a number stays.
     expires_after_s
         Seconds after which a question expires, as in `InteractiveLoop`.
     answer_horizon_s
@@ -238,11 +239,13 @@ def interactive_val_score(
         answer_horizon_s=answer_horizon_s,
         people=people,
     )
-    game = _Game(loop, metric, _annotator_for(target) if annotator is None else annotator, target)
+    evaluation = _Evaluation(
+        loop, metric, _annotator_for(target) if annotator is None else annotator, target
+    )
     started = time.perf_counter()
 
     def report(n: int) -> None:
-        line = f"[{n:,d}] {metric} – {game.statistics.n_learned:,d} samples used"
+        line = f"[{n:,d}] {metric} – {evaluation.statistics.n_learned:,d} samples used"
         if show_time:
             minutes, seconds = divmod(int(time.perf_counter() - started), 60)
             line += f" – {minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
@@ -255,26 +258,34 @@ def interactive_val_score(
     # A model that learned events by their ids in an earlier call now gets other events.
     named = any(example.event_id is not None for example in learner.examples())
     run = f"{learner.n_learned}/" if named else ""
+    # A date is no feature, except to a pipeline, whose transformers may make features of it.
+    leaves_out_dates = isinstance(moment, str) and not _is_pipeline(learner)
     n = 0
     for x, y, *_ in dataset:
         if not isinstance(x, Mapping):
-            raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
+            raise TypeError(
+                f"x must be a dict of features, got {type(x).__name__}; a dataset yields pairs "
+                "(x, y), as river.stream.iter_frame(X, y) does for a data frame"
+            )
         truth = _truth_of(y, n, target)
-        # The loop keeps x; a dataset may yield the same dictionary again with new contents.
         at = _moment_of(x, n, moment)
-        game.play(Event(event_id=f"{run}{n}", x=dict(x), occurred_at=at, truth=truth))
+        # The loop keeps x; a dataset may yield the same dictionary again with new contents.
+        features = dict(x)
+        if leaves_out_dates and isinstance(x[moment], dt.date):
+            del features[moment]
+        evaluation.play(Event(event_id=f"{run}{n}", x=features, occurred_at=at, truth=truth))
         n += 1
         if print_every and n % print_every == 0:
             report(n)
-    game.finish()
-    for warning in game.warnings():
+    evaluation.finish()
+    for warning in evaluation.warnings():
         warnings.warn(warning, RuntimeWarning, stacklevel=2)
     if print_every and n > print_every and n % print_every:
         report(n)
-    return game.result()
+    return evaluation.result()
 
 
-class _Game:
+class _Evaluation:
     """A loop, its annotator and its statistics."""
 
     def __init__(
@@ -412,6 +423,13 @@ def _skeptical(model: Any) -> Any:
     if isinstance(model, base.Regressor):
         return SkepticalRegressor(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
     return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
+
+
+def _is_pipeline(learner: Any) -> bool:
+    """Whether a skeptical learner wraps a pipeline."""
+    from river import compose
+
+    return isinstance(getattr(learner, "model", None), compose.Pipeline)
 
 
 def _check_metric(metric: metrics.base.Metric, model: Any) -> None:

@@ -223,7 +223,7 @@ class Round:
         return len(self.labelled) if self.number else 0
 
 
-class Game:
+class PoolExperiment:
     """A model, a pool, and which of its labels are known."""
 
     # _known      numbers of the events whose labels are known, in the order first learned
@@ -276,7 +276,7 @@ class Game:
         for i in self._shuffled(self._known, number, "replay") if replay else asked:
             self._model.learn_one(*self._pool[i])
 
-    def judged(
+    def score(
         self, number: int, *, n_drawn: int, labelled: list[int], threshold: float | None
     ) -> Round:
         """Predict the test set, and return the scores of the round."""
@@ -397,17 +397,21 @@ def active_learning_rounds(
         raise ValueError(
             f"per_round must have a number for each of {n_rounds} rounds, got {plan.per_round!r}"
         )
-    game = Game(model, pool, test, uncertainty, secrets.randbits(32) if seed is None else seed)
+    experiment = PoolExperiment(
+        model, pool, test, uncertainty, secrets.randbits(32) if seed is None else seed
+    )
     rule = EqualErrorRounds(uncertainty) if rule is None else copy.deepcopy(rule)
-    given = game.drawn(0, round(plan.initial * len(pool)))
-    game.learn(0, given, replay=False)
-    rounds = [game.judged(0, n_drawn=len(given), labelled=given, threshold=None)]
+    given = experiment.drawn(0, round(plan.initial * len(pool)))
+    experiment.learn(0, given, replay=False)
+    rounds = [experiment.score(0, n_drawn=len(given), labelled=given, threshold=None)]
     for number in range(1, n_rounds + 1):
-        if game.is_used_up:
+        if experiment.is_used_up:
             break
-        drawn = game.drawn(number, plan.n_drawn(number, len(pool)))
+        drawn = experiment.drawn(number, plan.n_drawn(number, len(pool)))
         threshold = rule.threshold if isinstance(rule, ThresholdRule) else None
-        asked = game.asked(number, drawn, rule)
-        game.learn(number, asked, replay=plan.replay)
-        rounds.append(game.judged(number, n_drawn=len(drawn), labelled=asked, threshold=threshold))
+        asked = experiment.asked(number, drawn, rule)
+        experiment.learn(number, asked, replay=plan.replay)
+        rounds.append(
+            experiment.score(number, n_drawn=len(drawn), labelled=asked, threshold=threshold)
+        )
     return rounds

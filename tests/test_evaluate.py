@@ -255,6 +255,26 @@ def test_moment_is_a_number_or_a_datetime_in_utc(value, seconds, by_name):
     assert [now for _, _, now in spy.asked] == [seconds]
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: isgp(seed=1),
+        naive_bayes.GaussianNB,
+        lambda: SkepticalClassifier(
+            compose.FuncTransformer(lambda x: {"f": x["f"], "hour": x["t"].hour})
+            | preprocessing.StandardScaler()
+            | naive_bayes.GaussianNB(),
+            seed=1,
+        ),
+    ],
+)
+def test_moment_that_is_a_date_is_a_feature_to_a_pipeline_only(model):
+    dates = [dt.datetime(2026, 3, 2, 8) + dt.timedelta(hours=n) for n in range(40)]
+    stream = [({"f": float(n % 2), "t": date}, n % 2) for n, date in enumerate(dates)]
+    result = interactive_val_score(stream, model(), metrics.Accuracy(), moment="t")
+    assert (result.n_events, result.n_rejected) == (40, 0)
+
+
 def test_moment_is_the_number_of_the_event_by_default():
     spy = Spy()
     interactive_val_score(rooms(3), naive_bayes.GaussianNB(), metrics.Accuracy(), annotator=spy)
@@ -483,7 +503,7 @@ def test_a_model_that_fails_over_an_event_is_reported_and_the_others_are_scored(
 def test_a_model_that_cannot_use_an_event_is_reported():
     stream = [({"u": float(n), "at": dt.datetime(2026, 8, 1, n)}, "ab"[n % 2]) for n in range(6)]
     with pytest.warns(RuntimeWarning, match=r"cannot use 6 of the inputs.*feature 'at' must be"):
-        result = interactive_val_score(stream, isgp(seed=1), metrics.Accuracy(), moment="at")
+        result = interactive_val_score(stream, isgp(seed=1), metrics.Accuracy())
     assert (result.n_asked, result.n_rejected) == (0, 6)
 
 
@@ -516,7 +536,7 @@ def test_an_annotator_who_measures_is_not_for_classes():
 
 
 def test_what_is_no_dict_of_features_raises():
-    with pytest.raises(TypeError, match=r"^x must be a dict of features, got NoneType$"):
+    with pytest.raises(TypeError, match=r"^x must be a dict of features, got NoneType; a dataset"):
         interactive_val_score([(None, "a")], isgp(), metrics.Accuracy())
 
 
