@@ -125,6 +125,8 @@ class EventNumbers:
 
     def number(self, event_id: str) -> int:
         """Return the number of an example; raises KeyError if it is not retained."""
+        if event_id not in self._numbers:
+            raise KeyError(f"event {event_id!r} was not learned, or is no longer retained")
         return self._numbers[event_id]
 
     def event_id(self, number: int) -> str | None:

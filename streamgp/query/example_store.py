@@ -322,6 +322,7 @@ class ExampleStore(ABC, Generic[B]):
         If no privileged features are given, those of the old label are kept.
         """
         self._check_label(y)
+        self._check_taught(event_id)
         old = self._examples[event_id]
         known = self._privileged(privileged)
         new = replace(old, y=y, privileged=old.privileged if known is None else known)
@@ -364,6 +365,7 @@ class ExampleStore(ABC, Generic[B]):
 
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
+        self._check_taught(event_id)
         is_outdated = self._is_outdated(event_id)
         self._n_heard.subtract(annotators_concerned(self._examples.pop(event_id)))
         self._extracted.pop(event_id, None)
@@ -376,8 +378,7 @@ class ExampleStore(ABC, Generic[B]):
 
         Raises KeyError if it was not taught.
         """
-        if event_id not in self._examples:
-            raise KeyError(event_id)
+        self._check_taught(event_id)
         return next(n for n, key in enumerate(reversed(self._examples), 1) if key == event_id)
 
     def outdate(self, n_kept: int) -> None:
@@ -513,6 +514,11 @@ class ExampleStore(ABC, Generic[B]):
         """Whether a relabelled learner is bitwise one that learned the new label at once."""
 
     # --- inside
+
+    def _check_taught(self, event_id: str) -> None:
+        """Raise KeyError if an event was not taught."""
+        if event_id not in self._examples:
+            raise KeyError(f"event {event_id!r} was not learned")
 
     def _note_change(self) -> None:
         """Drop what was cached for a learner, or for statistics, that have changed."""

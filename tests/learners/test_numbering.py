@@ -61,5 +61,5 @@ def test_event_is_new_once_its_example_is_dropped():
         events.check_new("a")
     events.drop([0])
     events.check_new("a")
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="event 'a' was not learned, or is no longer retained"):
         events.number("a")
