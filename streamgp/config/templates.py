@@ -44,8 +44,9 @@ seed = {seed}
 # scaled at all.
 warm_up = {warm_up}
 
-# Whether features are also clipped at 3 standard deviations, and scaled again after 2, 4, 8, ...
-# times as many events.
+# Whether features are also clipped at 3 standard deviations and, after 2, 4, 8, ... times as many
+# events, scaled again and weighed by the labels. "recent": after every warm_up events, by recent
+# measurements.
 rescale = {rescale}
 
 """
