@@ -110,8 +110,8 @@ class AtMost:
 
     """
 
-    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
-    # older snapshots still match.
+    # Parameters that topics may have been written without: `common.fingerprint` omits them at their
+    # default, so that older snapshots still match.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(self, n: Limit, gives_back: bool = True) -> None:
@@ -179,7 +179,7 @@ class AtMostPer:
 
     """
 
-    # Added after the first release, see `AtMost`.
+    # Older topics lack them, see `AtMost`.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(self, n: Limit, span_s: Seconds, gives_back: bool = False) -> None:
@@ -277,7 +277,7 @@ class RateBudget:
     # _scores  the last `window` scores
     # _n       events noted; also numbers the draws
     # _spent   questions asked and not given back
-    # Added after the first release, see `AtMost`.
+    # Older topics lack them, see `AtMost`.
     ADDED: ClassVar = ("gives_back",)
 
     def __init__(

@@ -93,10 +93,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     The default rules rely on the learner to know when it does not know. A learner that is always
     sure of itself, such as naive Bayes, may stop asking before it has seen all classes, or with one
-    example of a class, by which it recognises no other event: on River's `Phishing`, `GaussianNB()`
-    gets 3 to 6 labels, and an area under the ROC curve of .50 (.92 with all 1250 labels). Let it
-    ask at random as well, with `query=SkepticalAsk(at_least=0.1)` (.78 to .85, 140 labels), or at a
-    rate, with `query=Entropy(threshold=0.0)` and `budget=RateBudget(0.1)` (.64 to .82, 125 labels).
+    example of a class, by which it recognises no other event (docs/limits.md). Let it ask at random
+    as well, with `query=SkepticalAsk(at_least=0.1)`, or at a rate, with
+    `query=Entropy(threshold=0.0)` and `budget=RateBudget(0.1)`.
 
     Parameters
     ----------

@@ -162,8 +162,8 @@ class SkepticalAsk:
     at_least: Share = 0.0
     pending: bool = True
 
-    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
-    # older snapshots still match.
+    # Parameters that topics may have been written without: `common.fingerprint` omits them at their
+    # default, so that older snapshots still match.
     ADDED: ClassVar = ("at_least", "pending")
 
     def __post_init__(self) -> None:
@@ -223,7 +223,7 @@ class SkepticalChallenge:
     threshold: Share = 0.1
     doubts_new: bool = False
 
-    # Added after the first release, see `SkepticalAsk`.
+    # Older topics lack them, see `SkepticalAsk`.
     ADDED: ClassVar = ("doubts_new",)
 
     def __post_init__(self) -> None:

@@ -106,8 +106,8 @@ class TemporalFilter:
     # _n_events events observed
     # _awaited  by event id, the number of the event and its beliefs, until its label is known; also
     #           as plain values, since the state is needed after every few events
-    # Parameters added after the first release: `common.fingerprint` omits them at their default, so
-    # older snapshots still match.
+    # Parameters that topics may have been written without: `common.fingerprint` omits them at their
+    # default, so that older snapshots still match.
     ADDED: ClassVar = ("experts",)
 
     def __init__(self, experts: Sequence[Expert] = EXPERTS) -> None:
