@@ -40,7 +40,7 @@ def played(
     Returns the predictions from each event by itself and with the filter, and the weight of memory.
     """
     # Scaled only once, so that the rows of the picture differ in the filter alone.
-    model = isgp(seed=1).clone({"rescale": False})
+    model = isgp(seed=1, rescale=False)
     alone, filtered, memory = [], [], []
     for x, place in events:
         y, asks = model.predict_one(x)

@@ -31,7 +31,7 @@ def main() -> None:
         datasets.WiFiRooms(), isgp(seed=1), metrics.MacroF1(), print_every=500
     )
 
-    believing = isgp(seed=1).clone({"challenge": NeverChallenge()})
+    believing = isgp(seed=1, challenge=NeverChallenge())
     for title, model in (
         ("An annotator who errs in one of five answers, and is challenged:", isgp(seed=1)),
         ("The same annotator, always believed:", believing),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from streamgp.base import Preset, check_preset
 from streamgp.kernels import SquaredExponential
 from streamgp.learners.gp_classifier import GPClassifier
@@ -14,7 +16,9 @@ from streamgp.query.temporal import TemporalFilter
 MAX_POINTS = 500
 
 
-def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassifier:
+def isgp(
+    preset: Preset = "default", seed: int | None = None, **arguments: Any
+) -> SkepticalClassifier:
     """Return an incremental skeptical Gaussian process, ready for a stream.
 
     `default` has a realistic noise variance (0.5), scales and clips the features itself and
@@ -33,9 +37,13 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
         `default` or `paper`.
     seed
         Seed of the random decisions. None draws one.
+    arguments
+        Arguments of `SkepticalClassifier` in place of the preset's.
 
     Raises
     ------
+    TypeError
+        If `SkepticalClassifier` has no such argument.
     ValueError
         If there is no such preset.
 
@@ -47,6 +55,12 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
     >>> model.query_one({"light": 0.3})
     Decision(ask=True, score=1.0, threshold=0.634..., criterion='SkepticalAsk', budget=None)
 
+    With a budget, and without the drift test:
+
+    >>> from streamgp.budgets import AtMost
+    >>> isgp(seed=1, budget=AtMost(100), drift_test=None).budget
+    AtMost(100)
+
     References
     ----------
     [^1]: Bontempelli, A., Teso, S., Giunchiglia, F. and Passerini, A., 2020. Learning in the wild
@@ -54,16 +68,21 @@ def isgp(preset: Preset = "default", seed: int | None = None) -> SkepticalClassi
 
     """
     check_preset(preset)
+    chosen: dict[str, Any]
     if preset == "default":
-        learner = GPClassifier(max_points=MAX_POINTS)
-        rules = SkepticalAsk(), SkepticalChallenge()
-        return SkepticalClassifier(
-            learner,
-            *rules,
-            temporal=TemporalFilter(),
-            drift_test=DriftTest(),
-            rescale=True,
-            seed=seed,
-        )
-    learner = GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16)
-    return SkepticalClassifier(learner, PaperAsk(), PaperChallenge(), warm_up=0, seed=seed)
+        chosen = {
+            "model": GPClassifier(max_points=MAX_POINTS),
+            "query": SkepticalAsk(),
+            "challenge": SkepticalChallenge(),
+            "temporal": TemporalFilter(),
+            "drift_test": DriftTest(),
+            "rescale": True,
+        }
+    else:
+        chosen = {
+            "model": GPClassifier(SquaredExponential(length_scale=2.0), noise_variance=1e-16),
+            "query": PaperAsk(),
+            "challenge": PaperChallenge(),
+            "warm_up": 0,
+        }
+    return SkepticalClassifier(**{**chosen, **arguments, "seed": seed})

@@ -10,10 +10,12 @@ from streamgp import (
     NotPositiveDefiniteError,
     OnlineGradientBoostingClassifier,
     PrivilegedGPClassifier,
+    SkepticalClassifier,
     isgp,
 )
+from streamgp.budgets import AtMost
 from streamgp.kernels import SquaredExponential
-from streamgp.query import PaperAsk, PaperChallenge, SkepticalAsk, SkepticalChallenge
+from streamgp.query import PaperAsk, PaperChallenge, RandomAsk, SkepticalAsk, SkepticalChallenge
 
 
 def test_the_default_has_a_real_noise_and_scales_features():
@@ -97,3 +99,22 @@ def test_a_seed_of_none_is_drawn_once():
     assert one.seed is None
     assert one.query_one(x, event_id="e") == one.query_one(x, event_id="e")
     assert one.query_one(x, event_id="e") != other.query_one(x, event_id="e")
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_arguments_replace_those_of_the_preset(preset):
+    given = {"warm_up": 7, "budget": AtMost(3), "query": RandomAsk(0.5)}
+
+    changed, unchanged = isgp(preset, 1, **given), isgp(preset, 1)
+
+    for name in inspect.signature(SkepticalClassifier).parameters.keys() - {"model"}:
+        expected = given.get(name, getattr(unchanged, name))
+        found = getattr(changed, name)
+        # Some rules are equal only to themselves.
+        assert found == expected or repr(found) == repr(expected), name
+    assert repr(changed.model) == repr(unchanged.model)
+
+
+def test_an_unknown_argument_is_refused_by_name():
+    with pytest.raises(TypeError, match="bugdet"):
+        isgp(bugdet=AtMost(3))

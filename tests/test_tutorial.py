@@ -68,7 +68,7 @@ def test_table_of_the_demo_is_what_it_prints():
 def test_what_filter_and_scaling_do_is_what_the_sentence_below_the_table_says():
     builders = {
         "both": lambda seed: isgp(seed=seed),
-        "the filter alone": lambda seed: isgp(seed=seed).clone({"rescale": False}),
+        "the filter alone": lambda seed: isgp(seed=seed, rescale=False),
     }
     both, alone = (run.statistics for run in run_learners(1, learners=builders).values())
     sentence = (

@@ -48,7 +48,7 @@ def test_without_the_filter_it_is_what_a_model_without_one_predicts(log):
     """One run tells both, for what is asked and learned is the same."""
     events = log.played("recorded", 1)
     found = temporal.play(log, events, 1, c=0.5)
-    plain = isgp(seed=1).clone({"query": temporal.SkepticalAsk(0.5), "temporal": None})
+    plain = isgp(seed=1, query=temporal.SkepticalAsk(0.5), temporal=None)
     assert plain.temporal is None
     annotator = SimulatedAnnotator(error_rate=0.2, classes=log.classes, seed=1)
     right = []

@@ -35,7 +35,7 @@ ROOMS = (1, 2, 3, 4)
 # learner. All scale by the first events, so that learners of one kind differ only in their
 # challenges.
 LEARNERS: Mapping[str, Callable[[int], SkepticalClassifier]] = {
-    "skeptical GP": lambda seed: isgp(seed=seed).clone({"temporal": None, "rescale": False}),
+    "skeptical GP": lambda seed: isgp(seed=seed, temporal=None, rescale=False),
     "GP, never challenging": lambda seed: SkepticalClassifier(
         GPClassifier(), challenge=NeverChallenge(), seed=seed
     ),

@@ -57,7 +57,7 @@ def test_a_worker_whose_learners_do_not_test_tells_of_no_drift(caplog):
     caplog.set_level("INFO")
     topics, metrics = MemoryTopics(), WorkerMetrics()
     put(topics, *labelled(range(END)))
-    loops = LoopSettings(model=isgp(seed=1).clone({"drift_test": None}))
+    loops = LoopSettings(model=isgp(seed=1, drift_test=None))
     settings = WorkerSettings(group=GROUP, instance="w", leave=True)
     Worker(topics, loops, settings, state=None, clock=lambda: 0.0, metrics=metrics).run(
         idle(topics)
