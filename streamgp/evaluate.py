@@ -10,7 +10,7 @@ import datetime as dt
 import time
 import warnings
 from collections import Counter, UserList
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -202,10 +202,17 @@ def interactive_val_score(
     -------
     The metric, and counts of questions and answers.
 
+    Raises
+    ------
+    TypeError
+        If an argument or a value of the dataset is not of the type described.
+    ValueError
+        If the model could use none of the events.
+
     Warns
     -----
     RuntimeWarning
-        If the model raised an error for inputs, or cannot use them: these were rejected, and
+        If the model raised an error for some inputs, or cannot use them: these were rejected, and
         changed nothing.
 
     Examples
@@ -278,8 +285,10 @@ def interactive_val_score(
         if print_every and n % print_every == 0:
             report(n)
     evaluation.finish()
-    for warning in evaluation.warnings():
-        warnings.warn(warning, RuntimeWarning, stacklevel=2)
+    if evaluation.faults() and not evaluation.has_predicted:
+        raise ValueError(f"no event could be used: {evaluation.faults()[0]}")
+    for fault in evaluation.faults():
+        warnings.warn(fault, RuntimeWarning, stacklevel=2)
     if print_every and n > print_every and n % print_every:
         report(n)
     return evaluation.result()
@@ -296,6 +305,7 @@ class _Evaluation:
         target: Target,
     ) -> None:
         self.statistics = RunStatistics(target, asks_twice=loop.people.asks_twice)
+        self.has_predicted = False
         self._n_taken_back = 0
         self._faults: Counter[Fault] = Counter()
         self._reasons: dict[Fault, str] = {}  # the first one for each fault
@@ -324,14 +334,14 @@ class _Evaluation:
         while (at := self._queue.next_at()) is not None:
             self._deliver_answers(at)
 
-    def warnings(self) -> Iterator[str]:
-        """Yield what the model could not do with some inputs."""
-        for fault, what in _FAULTS_REPORTED.items():
-            if fault in self._faults:
-                yield (
-                    f"{what} {self._faults[fault]} of the inputs, which were rejected; the first "
-                    f"time: {self._reasons[fault]}"
-                )
+    def faults(self) -> list[str]:
+        """Return what the model could not do with some inputs."""
+        return [
+            f"{what} {self._faults[fault]} of the inputs, which were rejected; the first time: "
+            f"{self._reasons[fault]}"
+            for fault, what in _FAULTS_REPORTED.items()
+            if fault in self._faults
+        ]
 
     def result(self) -> InteractiveResult:
         """Return the metric and the counts."""
@@ -353,6 +363,7 @@ class _Evaluation:
     def _handle(self, message: Message, now: float) -> None:
         self.statistics.message(message)
         if isinstance(message, Prediction):
+            self.has_predicted = True
             self._score(message)
         elif isinstance(message, LabelRequest | Challenge):
             self._queue.ask(message, now)

@@ -501,10 +501,17 @@ def test_a_model_that_fails_over_an_event_is_reported_and_the_others_are_scored(
 
 
 def test_a_model_that_cannot_use_an_event_is_reported():
-    stream = [({"u": float(n), "at": dt.datetime(2026, 8, 1, n)}, "ab"[n % 2]) for n in range(6)]
-    with pytest.warns(RuntimeWarning, match=r"cannot use 6 of the inputs.*feature 'at' must be"):
+    stream = [({"u": float(n)}, "ab"[n % 2]) for n in range(6)]
+    stream[3][0]["at"] = dt.datetime(2026, 8, 1)
+    with pytest.warns(RuntimeWarning, match=r"cannot use 1 of the inputs.*feature 'at' must be"):
         result = interactive_val_score(stream, isgp(seed=1), metrics.Accuracy())
-    assert (result.n_asked, result.n_rejected) == (0, 6)
+    assert result.n_rejected == 1
+
+
+def test_a_model_that_can_use_no_event_has_no_score():
+    stream = [({"u": float(n), "at": dt.datetime(2026, 8, 1, n)}, "ab"[n % 2]) for n in range(6)]
+    with pytest.raises(ValueError, match=r"no event could be used: .* 6 of .*feature 'at' must be"):
+        interactive_val_score(stream, isgp(seed=1), metrics.Accuracy())
 
 
 def test_a_model_that_cannot_learn_a_label_is_reported():
