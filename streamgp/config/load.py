@@ -363,6 +363,11 @@ def check_config(config: Config, *, source: str) -> None:
     _check_target(config, source)
     _check_learner(config.learner, source)
     _check_experts(config, source)
+    if config.questions.at_start and config.questions.per_day is None:
+        raise ConfigError(
+            f"{source}: questions.at_start = {config.questions.at_start} comes on top of "
+            "questions.per_day, which is missing; give both, or only per_day"
+        )
     log = config.log
     roles: dict[str, str] = {}
     for role in ("label", "time", "key"):

@@ -30,7 +30,7 @@ from streamgp.config.rules import (
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, LoopRules
 from streamgp.interactive.people import People as Rules
-from streamgp.query.registry import LONGEST_S, Count, NonNegative, Positive, Seconds, Share
+from streamgp.query.registry import LONGEST_S, Count, Limit, NonNegative, Positive, Seconds, Share
 
 # numpy, used by some River learners, takes no larger seed.
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -136,9 +136,13 @@ class Windows(Section, frozen=True, kw_only=True):
 
 
 class Questions(Section, frozen=True, kw_only=True):
-    """How many questions annotators are asked; limits are for each key."""
+    """How many questions annotators are asked; limits are for each key.
+
+    The first `at_start` questions of a key do not count towards `per_day`.
+    """
 
     per_day: Count | None = None
+    at_start: Limit = 0
     per_hour: Count | None = None
     open_at_most: Count | None = None
     order: Literal["useful", "newest", "oldest"] = "useful"
@@ -152,11 +156,15 @@ class Questions(Section, frozen=True, kw_only=True):
         Examples
         --------
         >>> Questions(per_day=30).budgets()
-        (PacedBudget(n=30, span_s=86400.0),)
+        (PacedBudget(n=30, span_s=86400.0, at_start=0),)
 
         """
-        spans = ((self.per_day, 86400.0), (self.per_hour, 3600.0))
-        paced = [section("budget", "paced", n=n, span_s=s) for n, s in spans if n is not None]
+        limits = ((self.per_day, 86400.0, self.at_start), (self.per_hour, 3600.0, 0))
+        paced = [
+            section("budget", "paced", n=n, span_s=span_s, at_start=at_start)
+            for n, span_s, at_start in limits
+            if n is not None
+        ]
         return (*paced, *([section("budget", "availability")] if self.availability else ()))
 
 
@@ -335,7 +343,9 @@ def resolved(config: Config) -> Config:
         review=_first(config.review, review),
         budget=budget if of_questions else _first(config.budget, budget),
         # Cleared, so that resolving twice changes nothing.
-        questions=replace(config.questions, per_day=None, per_hour=None, availability=False),
+        questions=replace(
+            config.questions, per_day=None, at_start=0, per_hour=None, availability=False
+        ),
     )
 
 

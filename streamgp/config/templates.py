@@ -135,6 +135,9 @@ rule = "never"
 # no longer how much is asked.
 #per_day = 30
 #per_hour = 5
+# How many questions of each key come first, on top of per_day, wherever [query] asks. Labels teach
+# most then: as many as per_day are recommended, where one day may have twice as many questions.
+#at_start = 30
 # How many questions per key may be open at a time. Beyond that, a question replaces the least
 # useful open one or is not asked; questions whose answer has become clear are withdrawn.
 #open_at_most = 20

@@ -382,6 +382,11 @@ class PacedBudget:
     A question counts whether it is answered or not: it has interrupted an annotator. After a pause
     in the events `c` is higher, and questions catch up, within the limit.
 
+    The first `at_start` questions do not count towards the limit. While some of them are left, what
+    the strategy itself would ask about is asked about; the controller only makes up for arrears, if
+    that is less than `n` within a span. Once they are used up, it begins with `c = 1`, and the
+    first span begins anew.
+
     As the budget of a classifier or regressor it also asks where the strategy would not have asked.
     Elsewhere, as the budget of a review or of all keys together, it only refuses.
 
@@ -393,6 +398,8 @@ class PacedBudget:
         Length of the span, in seconds (in events, where there is no time).
     seed
         Seed of the draws for strategies without a coin.
+    at_start
+        Number of questions before the limit begins to count.
 
     Attributes
     ----------
@@ -413,23 +420,39 @@ class PacedBudget:
     >>> asked
     [30, 30, 29]
 
+    The first 30 questions come on top:
+
+    >>> budget = PacedBudget(30, span_s=86400.0, at_start=30)
+    >>> budget.left(now=0.0)
+    QuestionsLeft(left=60, of=60, span_s=86400.0)
+    >>> wish = Decision.of(1.0, 0.5, "SkepticalAsk")
+    >>> for minute in range(31):
+    ...     budget.note(wish, asked=True, now=60.0 * minute)
+    >>> budget.left(now=1860.0)
+    QuestionsLeft(left=29, of=30, span_s=86400.0)
+
     """
 
     # _limit    counts the questions within a span
+    # _extra    how many of the `at_start` questions are left; the limit counts none before
     # _log      logarithm of the strictness after the latest event, None before a positive score
-    # _start    time of the first event, None before it
+    # _start    time of the first event, or of the last question of the start; None before it
     # _at       latest time of an event, None before the first
     # _n        events noted; numbers the draws
     # _spacing  time from one event to the next, mean over about the latest ones
     # _scores   the latest scores
     turns: ClassVar = True
+    # Added after the first release, see `AtMost`.
+    ADDED: ClassVar = ("at_start",)
 
-    def __init__(self, n: Limit, span_s: Seconds, seed: int = 0) -> None:
+    def __init__(self, n: Limit, span_s: Seconds, seed: int = 0, at_start: Limit = 0) -> None:
         self._limit = AtMostPer(n, span_s)
         check_seed(seed)
         self.n = self._limit.n
         self.span_s = span_s
         self.seed = seed
+        self.at_start = check_whole("at_start", at_start, 0)
+        self._extra = self.at_start
         self._log: float | None = None
         self._start: float | None = None
         self._at: float | None = None
@@ -438,7 +461,8 @@ class PacedBudget:
         self._scores: deque[float] = deque(maxlen=_LATEST)
 
     def __repr__(self) -> str:
-        return f"PacedBudget({self.n!r}, {self.span_s!r})"
+        extra = f", at_start={self.at_start!r}" if self.at_start else ""
+        return f"PacedBudget({self.n!r}, {self.span_s!r}{extra})"
 
     @property
     def strictness(self) -> float:
@@ -446,13 +470,18 @@ class PacedBudget:
         return 1.0 if self._log is None else math.exp(self._log)
 
     def turned(self, decision: Decision, now: float) -> Decision:
-        """Decide by the current strictness, whatever the strategy wants; changes nothing."""
+        """Decide by the current strictness, whatever the strategy wants; changes nothing.
+
+        What it wants is asked about while questions of the start are left.
+        """
+        if self._extra and decision.ask:
+            return decision
         log = self._log_at(decision.score, now)
         least = decision.threshold
         if least <= 0.0:
             least = uniform(self.seed, str(self._n), "paced")
         turned = Decision.of(decision.score, least * math.exp(-log), decision.criterion)
-        if turned.ask and self._limit.left(now).left <= self._reserve(now):
+        if turned.ask and self.left(now).left <= self._reserve(now):
             return turned.refused_by(recorded_name(type(self)))
         return turned
 
@@ -461,30 +490,41 @@ class PacedBudget:
         return self.turned(decision, now).ask
 
     def left(self, now: float) -> QuestionsLeft:
-        """Return how many questions are left within a span."""
-        return self._limit.left(now)
+        """Return how many questions are left within a span, with those of the start."""
+        left = self._limit.left(now)
+        if not self._extra:
+            return left
+        return QuestionsLeft(left.left + self._extra, left.of + self.at_start, left.span_s)
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:
         """Adjust the strictness, and count the question."""
         score = decision.score
-        log = self._risen(score, now)
-        if asked and score > 0.0:
-            # Beyond 1 / score it is certain to ask; a larger `c` would change nothing.
-            log = min(log, -math.log(score)) - _FALL / max(1, self.n)
-        if score > 0.0 or self._log is not None:
-            self._log = _within(log)
+        if not self._extra:
+            log = self._risen(score, now)
+            if asked and score > 0.0:
+                # Beyond 1 / score it is certain to ask; a larger `c` would change nothing.
+                log = min(log, -math.log(score)) - _FALL / max(1, self.n)
+            if score > 0.0 or self._log is not None:
+                self._log = _within(log)
+            self._limit.note(decision, asked, now)
         self._spacing = self._spacing_at(now)
         self._start = now if self._start is None else self._start
         self._at = now if self._at is None else max(self._at, now)
         self._n += 1
         self._scores.append(score)
-        self._limit.note(decision, asked, now)
+        if asked and self._extra:
+            self._extra -= 1
+            if not self._extra:
+                # Without a coin, the scale of scores is still unknown.
+                self._log = 0.0 if decision.threshold > 0.0 else None
+                self._start = now
 
     def refund(self, now: float) -> None:
         """Do nothing: the question has interrupted an annotator."""
 
     def state(self) -> State:
         """Return the strictness, times, the latest scores and the times of the last questions."""
+        extra = {"extra": self._extra} if self.at_start else {}
         return {
             "log": self._log,
             "start": self._start,
@@ -493,12 +533,14 @@ class PacedBudget:
             "spacing": self._spacing,
             "scores": list(self._scores),
             "limit": self._limit.state(),
+            **extra,
         }
 
     def load_state(self, state: State) -> None:
         """Restore what `state` returned.
 
-        States written before scores were kept have none; their first span counts as over.
+        States written before scores were kept have none; their first span counts as over. Those of
+        a budget without `at_start` have no such questions left, unless there was no event.
         """
         at = None if state["at"] is None else float(state["at"])
         log = state["log"] if state.get("first", 0.0) is not None else None
@@ -511,19 +553,29 @@ class PacedBudget:
         self._scores.clear()
         self._scores.extend(float(score) for score in state.get("scores", ()))
         self._limit.load_state(state["limit"])
+        extra = int(state.get("extra", self.at_start if at is None else 0))
+        self._extra = min(extra, self.at_start)
 
     def _log_at(self, score: float, now: float) -> float:
         """Return the logarithm of the strictness at an event, arrears included."""
         log = self._risen(score, now)
-        arrears = self._limit.left(now).left - self.n * (1.0 - self._share_of_first(now))
-        rate = min(1.0, arrears * self._spacing_at(now) / (_CATCH_UP * self.span_s))
+        rate = min(1.0, self._arrears(now) * self._spacing_at(now) / (_CATCH_UP * self.span_s))
         if rate <= 0.0:
             return log
         scores = [*self._scores, score]
         return max(log, _log_factor(scores, rate * len(scores)))
 
+    def _arrears(self, now: float) -> float:
+        """Return how many questions more are due than were asked."""
+        if self._extra:
+            due = self.n * self._since_start(now) / self.span_s
+            return min(self.n, due - (self.at_start - self._extra))
+        return self._limit.left(now).left - self.n * (1.0 - self._share_of_first(now))
+
     def _risen(self, score: float, now: float) -> float:
         """Return the logarithm of the strictness at an event, before arrears count."""
+        if self._extra:
+            return -_MOST_LOG
         if self._log is None:
             # Certain to ask, as every strategy wants to before the first label.
             return 0.0 if score <= 0.0 else _within(-math.log(score))
@@ -537,8 +589,10 @@ class PacedBudget:
 
     def _share_of_first(self, now: float) -> float:
         """Return what share of the first span is over."""
-        passed_s = 0.0 if self._start is None else max(0.0, now - self._start)
-        return min(1.0, passed_s / self.span_s)
+        return min(1.0, self._since_start(now) / self.span_s)
+
+    def _since_start(self, now: float) -> float:
+        return 0.0 if self._start is None else max(0.0, now - self._start)
 
     def _passed(self, now: float) -> float:
         return 0.0 if self._at is None else max(0.0, now - self._at)

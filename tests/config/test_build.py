@@ -625,6 +625,12 @@ def test_questions_per_day_and_hour_are_budgets_beside_the_one_that_is_named() -
     limit = section("budget", "all_of", budgets=(section("budget", "at_most", n=9),))
     named = {
         "PacedBudget(30, 86400.0)": Config(questions=per_day),
+        "PacedBudget(30, 86400.0, at_start=20)": Config(
+            questions=Questions(per_day=30, at_start=20)
+        ),
+        "AllOf(PacedBudget(30, 86400.0, at_start=20), PacedBudget(4, 3600.0))": Config(
+            questions=Questions(per_day=30, at_start=20, per_hour=4)
+        ),
         "AllOf(PacedBudget(30, 86400.0), PacedBudget(4, 3600.0))": Config(questions=both),
         "AllOf(PacedBudget(30, 86400.0), AllOf(AtMost(9)))": Config(
             questions=per_day, budget=limit

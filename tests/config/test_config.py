@@ -91,6 +91,16 @@ WRONG = {
     "[windows]\nlength_s = 5\nidle_s = 1e308": (
         "windows.idle_s = 1e+308 is not allowed, expected a number from 0 to 1000000000000"
     ),
+    "[questions]\nper_day = 30\nat_start = -1": (
+        "questions.at_start = -1 is not allowed, expected a whole number >= 0"
+    ),
+    "[questions]\nper_day = 30\nat_start = 7.5": (
+        "questions.at_start = 7.5 is not allowed, expected a whole number >= 0"
+    ),
+    "[questions]\nper_hour = 5\nat_start = 30": (
+        "questions.at_start = 30 comes on top of questions.per_day, which is missing; give both, "
+        "or only per_day"
+    ),
     '[budget]\nrule = "at_most_per"\nn = 5\nspan_s = 0': (
         "budget.span_s = 0 is not allowed, expected a number > 0"
     ),

@@ -12,6 +12,7 @@ from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.base import Decision
 from streamgp.budgets import AllOf, AtMost, AtMostPer, PacedBudget, Unlimited
 from streamgp.common.budget_account import BudgetAccount
+from streamgp.common.fingerprint import described
 from streamgp.interactive import Answer, Event, KeyedLoops, LabelRequest
 from streamgp.query import AlwaysAsk, NeverAsk, SkepticalAsk
 from streamgp.query.budgets import _log_factor
@@ -46,13 +47,59 @@ def within(times, span):
         st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.999), st.floats(0.0, 400.0)), max_size=80
     ),
     st.booleans(),
+    st.integers(0, 9),
 )
-def test_no_span_holds_more_than_n_questions(n, events, forward):
+def test_no_span_holds_more_than_n_questions_after_those_of_the_start(n, events, forward, at_start):
     """Whatever is doubted when, also where the time goes backwards."""
     if forward:
         events.sort(key=lambda each: each[2])
-    asked = play(PacedBudget(n, 100.0), [(coin(s, d), now) for s, d, now in events])
-    assert within([now for now, _ in asked], 100.0) <= n
+    budget = PacedBudget(n, 100.0, at_start=at_start)
+    asked = play(budget, [(coin(s, d), now) for s, d, now in events])
+    assert within([now for now, _ in asked[at_start:]], 100.0) <= n
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 9),
+    st.lists(
+        st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.999), st.floats(0.0, 60.0)), max_size=60
+    ),
+)
+def test_at_the_start_all_is_asked_that_the_strategy_would_ask(at_start, steps):
+    budget, now, n_asked = PacedBudget(2, 100.0, at_start=at_start), 0.0, 0
+    for score, draw, passed in steps:
+        now += passed
+        wish = coin(score, draw)
+        decided = budget.turned(wish, now)
+        budget.note(decided, decided.ask, now)
+        if wish.ask and n_asked < at_start:
+            assert decided == wish
+        n_asked += decided.ask
+
+
+def test_at_the_start_half_of_the_limit_comes_on_top_where_all_is_doubtful():
+    budget = PacedBudget(6, DAY, at_start=10)
+    asked = play(budget, [(coin(1.0, 0.01), i * 1.0) for i in range(60)])
+    # By hand: all of the start, half of the limit, and the first of those that become due.
+    assert [now for now, _ in asked] == [float(i) for i in range(14)]
+
+
+def test_where_the_strategy_asks_for_little_questions_of_the_start_are_asked_at_the_pace():
+    """By hand: six in a day, one in four hours."""
+    rng, budget = random.Random(12), PacedBudget(6, DAY, at_start=10)
+    events = [(coin(0.0001, rng.random()), i * 120.0) for i in range(1400)]
+    hours = [now / 3600.0 for now, _ in play(budget, events)]
+    for k, hour in enumerate(hours[:10]):
+        assert hour == pytest.approx(4.0 * (k + 1), abs=6.0)
+
+
+def test_strictness_is_one_when_the_questions_of_the_start_are_used_up():
+    budget = PacedBudget(6, DAY, at_start=2)
+    for now in (0.0, 60.0):
+        budget.note(coin(0.02, 0.01), asked=True, now=now)
+        assert budget.strictness == 1.0
+    budget.note(coin(0.02, 0.5), asked=False, now=DAY / 10.0 + 60.0)
+    assert budget.strictness == pytest.approx(math.exp(0.44))
 
 
 @pytest.mark.parametrize("doubt", [0.5, 0.05, 0.005])
@@ -88,24 +135,26 @@ def changing(i):
 
 
 @pytest.mark.parametrize(
-    ("doubt", "n"),
+    ("doubt", "n", "at_start"),
     # By day each doubt once, and each number of questions.
     [
-        pytest.param(doubt, n, marks=() if i % 3 == j else pytest.mark.nightly)
+        pytest.param(doubt, n, n * k, marks=() if (i + k) % 3 == j else pytest.mark.nightly)
         for i, doubt in enumerate((steady, learned, certain, in_bouts, changing))
         for j, n in enumerate((5, 30, 100))
+        for k in (0, 1)
     ],
 )
-def test_nine_of_ten_questions_are_used_whatever_is_doubted(doubt, n):
+def test_nine_of_ten_questions_are_used_whatever_is_doubted(doubt, n, at_start):
     rng, n_days = random.Random(9), 12
     # Doubts vary by a factor of e, from event to event.
     events = [
         (coin(doubt(i) * math.exp(rng.uniform(-1.0, 0.0)), rng.random()), i * 120.0)
         for i in range(n_days * 720)
     ]
-    times = [now for now, _ in play(PacedBudget(n, DAY), events)]
-    assert within(times, DAY) <= n
-    assert 0.9 * n * n_days <= len(times) <= n * n_days
+    times = [now for now, _ in play(PacedBudget(n, DAY, at_start=at_start), events)]
+    assert within(times[at_start:], DAY) <= n
+    # Questions of the start may be asked, they need not be.
+    assert 0.9 * n * n_days <= len(times) <= n * n_days + at_start
 
 
 @settings(max_examples=30, deadline=None)
@@ -216,6 +265,16 @@ def test_what_is_refused_at_the_limit_names_the_budget_and_nothing_is_given_back
     assert not budget.allows(coin(1.0, 0.0001), 2.0)
 
 
+def test_a_question_of_the_start_is_not_given_back():
+    budget = PacedBudget(1, DAY, at_start=2)
+    assert budget.left(0.0) == (3, 3, DAY)
+    budget.note(coin(1.0, 0.5), asked=True, now=0.0)
+    budget.refund(1.0)
+    assert budget.left(1.0) == (2, 3, DAY)
+    budget.note(coin(1.0, 0.5), asked=True, now=2.0)
+    assert budget.left(2.0) == (1, 1, DAY)
+
+
 def test_of_several_the_least_strictness_decides_and_others_refuse():
     rng = random.Random(5)
     events = [(coin(0.1, rng.random()), i * 60.0) for i in range(1440)]
@@ -226,12 +285,13 @@ def test_of_several_the_least_strictness_decides_and_others_refuse():
     assert not AllOf(AtMost(3), AtMostPer(1, 60.0)).turns
 
 
+@pytest.mark.parametrize("at_start", [0, 15])
 @pytest.mark.parametrize("query", [SkepticalAsk(c=0.01), SkepticalAsk(), AlwaysAsk()], ids=repr)
-def test_keys_have_their_limits_with_late_answers_and_over_restarts(query):
+def test_keys_have_their_limits_with_late_answers_and_over_restarts(query, at_start):
     """Every key uses its questions, and a run that is restarted asks the same ones."""
 
     def learner():
-        budget = PacedBudget(20, 200.0, seed=1)
+        budget = PacedBudget(20, 200.0, seed=1, at_start=at_start)
         model = GPClassifier(max_points=50)
         return SkepticalClassifier(model, query, budget=budget, warm_up=20, seed=1)
 
@@ -263,15 +323,17 @@ def test_keys_have_their_limits_with_late_answers_and_over_restarts(query):
 
     asked = run(())
     for times in asked.values():
-        assert within(times, 200.0) <= 20
-        assert 40 <= len(times) <= 60  # 50 by their pace, 60 by the limit
+        assert within(times[at_start:], 200.0) <= 20
+        # 50 by their pace, 60 by the limit
+        assert 40 <= len(times) <= 60 + at_start
     assert run((7, 133, 134, 401)) == asked
 
 
-def test_a_state_is_plain_json_and_brings_back_all():
-    rng, one = random.Random(7), PacedBudget(5, 100.0)
+@pytest.mark.parametrize("at_start", [0, 20, 200])
+def test_a_state_is_plain_json_and_brings_back_all(at_start):
+    rng, one = random.Random(7), PacedBudget(5, 100.0, at_start=at_start)
     play(one, [(coin(0.3, rng.random()), float(i)) for i in range(150)])
-    other = PacedBudget(5, 100.0)
+    other = PacedBudget(5, 100.0, at_start=at_start)
     other.load_state(json.loads(json.dumps(one.state())))
     rest = [(coin(0.3, rng.random()), float(i)) for i in range(150, 300)]
     assert play(one, rest) == play(other, rest)
@@ -291,19 +353,45 @@ def test_a_state_of_before_scores_were_kept_is_read():
     assert never.state() == PacedBudget(4, 100.0).state()
 
 
+def test_a_budget_that_has_begun_gets_no_questions_of_the_start():
+    begun, new = PacedBudget(4, 100.0), PacedBudget(4, 100.0)
+    begun.note(coin(0.0, 0.5), asked=False, now=0.0)
+    assert "extra" not in begun.state()
+    for before, left in ((begun, 4), (new, 4 + 9)):
+        budget = PacedBudget(4, 100.0, at_start=9)
+        budget.load_state(before.state())
+        assert budget.left(1.0).left == left
+
+
+def test_questions_of_the_start_are_at_most_those_of_the_setting():
+    before, budget = PacedBudget(4, 100.0, at_start=9), PacedBudget(4, 100.0, at_start=3)
+    before.note(coin(1.0, 0.5), asked=True, now=0.0)
+    budget.load_state(before.state())
+    assert budget.left(1.0) == (4 + 3, 4 + 3, 100.0)
+
+
+def test_a_budget_without_questions_of_the_start_is_described_as_before_they_existed():
+    """So a running deployment goes on: its fingerprint is the same."""
+    assert described(PacedBudget(4, 100.0)) == {
+        "class": "streamgp.query.budgets.PacedBudget", "n": 4, "span_s": 100, "seed": 0,
+    }  # fmt: skip
+    assert described(PacedBudget(4, 100.0, at_start=9))["at_start"] == 9
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.999), st.floats(0.0, 60.0)), max_size=60
     ),
     st.integers(0, 60),
+    st.integers(0, 9),
 )
-def test_a_restart_anywhere_changes_no_decision(steps, cut):
+def test_a_restart_anywhere_changes_no_decision(steps, cut, at_start):
     now, events = 0.0, []
     for score, draw, passed in steps:
         now += passed
         events.append((coin(score, draw), now))
-    whole, one, other = (PacedBudget(5, 100.0) for _ in range(3))
+    whole, one, other = (PacedBudget(5, 100.0, at_start=at_start) for _ in range(3))
     expected = play(whole, events)
     first = play(one, events[:cut])
     other.load_state(json.loads(json.dumps(one.state())))
@@ -316,6 +404,10 @@ def test_a_restart_anywhere_changes_no_decision(steps, cut):
     [
         (lambda: PacedBudget(-1, 1.0), "n must be a whole number of at least 0, got -1"),
         (lambda: PacedBudget(1, 0.0), "span_s must be positive and finite, got 0.0"),
+        (
+            lambda: PacedBudget(1, 1.0, at_start=-1),
+            "at_start must be a whole number of at least 0, got -1",
+        ),
     ],
 )
 def test_settings_are_checked(build, message):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from connectors.annotation import question_budget
 from connectors.annotation.question_budget import QuestionBudget
 from streamgp.base import Budget, CountingBudget, QuestionsLeft
-from streamgp.budgets import AllOf, AtMost, AtMostPer, RateBudget, Unlimited
+from streamgp.budgets import AllOf, AtMost, AtMostPer, PacedBudget, RateBudget, Unlimited
 from streamgp.interactive import Answer, Cancel, Event, KeyedLoops, LabelRequest
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
@@ -116,6 +116,16 @@ def test_a_request_that_is_read_twice_counts_once_and_a_forgotten_key_begins_ane
     assert budget.left("b", 2.0) == QuestionsLeft(3, 3)
     budget.forget("a")
     assert budget.left("a", 2.0) == QuestionsLeft(3, 3)
+
+
+def test_questions_of_the_start_are_counted_for_each_key_before_those_of_the_day() -> None:
+    budget = QuestionBudget(PacedBudget(3, 86400.0, at_start=2))
+    found = []
+    for n in range(4):
+        budget.take(asked("a", f"e{n}"))
+        found.append(budget.left("a", 2.0))
+    assert found == [(4, 5, 86400.0), (3, 3, 86400.0), (2, 3, 86400.0), (1, 3, 86400.0)]
+    assert budget.left("b", 2.0) == (5, 5, 86400.0)
 
 
 def test_budgets_are_counted_of_the_keys_asked_about_last(monkeypatch: pytest.MonkeyPatch) -> None:
