@@ -13,7 +13,12 @@ recorded, the others in random order. A day has 600 evenly spaced events; 30 que
 5 % of the events, 60 are 10 %. 10 % of the answers are wrong, evenly distributed over the other
 classes. Three seeds, which determine the errors, the draws of the learner, and random orders.
 `used` is the number of questions as a share of those that the limit allows over the whole log;
-`most` is the largest number within any 24 hours, divided by the limit.
+`most` is the largest number within any 24 hours, divided by the limit. `start` and what begins with
+it are the same with as many questions more at the start as the limit of a day (`at_start`), against
+hindsight with as many labels as were asked for (`start_all`: as may be asked for). `start_most`
+leaves these first questions out, and `start_used` is the share of all that may be asked. They may
+be asked, they need not be: so `start_of_limit`, the share of what the limit alone allows, is to be
+at least .9.
 
 The constants of the controller were chosen on other logs (keystroke, letter, elec2, other users of
 ExtraSensory, streams of River) with other seeds.
@@ -33,7 +38,7 @@ that were answered, questions and accuracy, without and with `AvailabilityBudget
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from statistics import mean
 from typing import Any
@@ -155,7 +160,7 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
     rows: list[Row] = []
     for log in logs:
         progress(f"{log.name}: curve in hindsight")
-        most = max(plan.per_day) * len(log.events) / _EVENTS_PER_DAY
+        most = max(plan.per_day) * (len(log.events) / _EVENTS_PER_DAY + 1.0)
         curves = [_curve(log, seed, plan.knobs, most) for seed in seeds]
         for n in plan.per_day:
             progress(f"{log.name}: {n} questions per day")
@@ -170,6 +175,20 @@ def measure(options: Options, plan: Plan | None = None) -> Outcome:
             at_least(f"{name}: paced - hindsight, mean of {len(found)} logs", gap, -0.010),
             at_least(f"{name}: used", used, 0.9),
             at_most(f"{name}: most within 24 hours", max(row["most"] for row in found), 1.0),
+        ]
+        name = f"{n} a day, {n} more at the start"
+        used = mean(row["start_of_limit"] for row in found)
+        for labels, hindsight in (("asked", "start_hindsight"), ("allowed", "start_all")):
+            gap = mean(row["start"] - row[hindsight] for row in found)
+            what = f"paced - hindsight with as many labels as {labels}"
+            accepted.append(at_least(f"{name}: {what}, mean of {len(found)} logs", gap, -0.010))
+        accepted += [
+            at_least(f"{name}: questions, as a share of the limit alone", used, 0.9),
+            at_most(
+                f"{name}: most within 24 hours after these",
+                max(row["start_most"] for row in found),
+                1.0,
+            ),
         ]
     late, wanted = _late_rows(plan, options, seeds)
     rows, accepted = rows + late, accepted + wanted
@@ -355,11 +374,15 @@ def _row(
     knobs: Sequence[float],
 ) -> Row:
     allowed = n * len(log.events) / _EVENTS_PER_DAY
-    hindsight = [
-        float(np.interp(allowed, [s.n_asked for s in curve], [s.accuracy for s in curve]))
-        for curve in curves
-    ]
+    hindsight = [_at(allowed, curve) for curve in curves]
     paced = [play(log, seed, SkepticalAsk(), PacedBudget(n, _DAY_S, seed=seed)) for seed in seeds]
+    start = [
+        play(log, seed, SkepticalAsk(), PacedBudget(n, _DAY_S, seed=seed, at_start=n))
+        for seed in seeds
+    ]
+    start_hindsight = [
+        _at(score.n_asked, curve) for score, curve in zip(start, curves, strict=True)
+    ]
     rate = [
         play(log, seed, LeastConfidence(0.0), RateBudget(n / _EVENTS_PER_DAY, seed=seed))
         for seed in seeds
@@ -368,15 +391,34 @@ def _row(
         mean(play(log, seed, SkepticalAsk(c), AtMostPer(n, _DAY_S)).accuracy for seed in seeds)
         for c in knobs
     ]
-    gaps = [score.accuracy - best for score, best in zip(paced, hindsight, strict=True)]
+    start_asked = mean(score.n_asked for score in start)
+    after_start = [replace(score, asked_at=score.asked_at[n:]) for score in start]
     return {
         "log": log.name,
         "per_day": n,
         "hindsight": mean(hindsight),
         "capped": max(capped),
         "paced": mean(score.accuracy for score in paced),
-        "difference_se": standard_error(gaps),
+        "difference_se": _difference_se(paced, hindsight),
         "rate": mean(score.accuracy for score in rate),
         "used": mean(score.n_asked for score in paced) / allowed,
         "most": max(score.most_within_a_day for score in paced) / n,
+        "start_hindsight": mean(start_hindsight),
+        "start_all": mean(_at(allowed + n, curve) for curve in curves),
+        "start": mean(score.accuracy for score in start),
+        "start_se": _difference_se(start, start_hindsight),
+        "start_used": start_asked / (allowed + n),
+        "start_of_limit": start_asked / allowed,
+        "start_most": max(score.most_within_a_day for score in after_start) / n,
     }
+
+
+def _at(n_labels: float, curve: Sequence[Score]) -> float:
+    """Return the accuracy at a number of labels, interpolated on a curve."""
+    n_asked, accuracies = [s.n_asked for s in curve], [s.accuracy for s in curve]
+    return float(np.interp(n_labels, n_asked, accuracies))
+
+
+def _difference_se(scores: Sequence[Score], hindsight: Sequence[float]) -> float:
+    gaps = [score.accuracy - best for score, best in zip(scores, hindsight, strict=True)]
+    return standard_error(gaps)

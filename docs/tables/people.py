@@ -201,6 +201,20 @@ TABLES = {
             }.items()
         },
     ),
+    "asking-start": Table(
+        measured="asking",
+        head="log",
+        rows={"{log}": {}},
+        columns={
+            f"{n} a day: {title}": ({"per_day": n}, template)
+            for n in (30, 60)
+            for title, template in {
+                "hindsight": "{start_hindsight:.3f}",
+                "**`at_start`**": "{start:.3f}",
+                "used": "{start_used:.0%}",
+            }.items()
+        },
+    ),
     "asking-away": Table(
         measured="asking",
         head="log",

@@ -18,6 +18,8 @@ def test_a_limit_is_compared_with_the_strictness_of_hindsight(tmp_path, capsys):
     assert row["log"] == "wifi_rooms"
     assert row["most"] <= 1.0
     assert 0.7 < row["used"] <= 2.0  # of half a day: the day's limit is twice as much
+    assert row["start_most"] <= 1.0
+    assert row["used"] * 30 < row["start_used"] * (30 + 60) <= 60 + 60
     assert (late["log"], late["delay"]) == ("wifi_rooms", 30)
     assert late["asked_counted"] < late["asked"]
     assert (away["log"], away["schedule"]) == ("wifi_rooms", "night")
