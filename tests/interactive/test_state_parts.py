@@ -46,7 +46,9 @@ MODELS = {
     "availability": lambda: SkepticalClassifier(
         GPClassifier(),
         query.SkepticalAsk(3.0),
-        budget=budgets.AllOf(budgets.PacedBudget(9, 20.0), budgets.AvailabilityBudget()),
+        budget=budgets.AllOf(
+            budgets.PacedBudget(9, 20.0, at_start=4), budgets.AvailabilityBudget()
+        ),
         warm_up=8,
         seed=3,
     ),
