@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,8 @@ def _numbers(
     "--limit",
     type=WholeNumber(min=1),
     metavar="N",
-    help=f"Stop after N rows.  [default: {DEFAULT_LIMIT}; with --compare, all]",
+    help=f"Stop after N rows.  [default: {DEFAULT_LIMIT}, or the rows of as many windows; with "
+    "--compare, all]",
 )
 @click.option(
     "--length-scales",
@@ -208,13 +210,15 @@ def _search(log: Path, config_file: Path | None, options: dict[str, Any], **sear
         )
     _refuse_numbers(log, config)
     _note_ignored(config)
-    if config.log.limit is None:
+    enough = math.inf if config.log.limit else DEFAULT_LIMIT
+    if config.windows is None and config.log.limit is None:
         config = with_options(config, limit=DEFAULT_LIMIT)
     from streamgp.apps.tune.search import search as search_log
 
     if search["output"] is not None:
         check_output(search["output"], read=[log, *([config_file] if config_file else [])])
-    return search_log(log, config, source=str(config_file or "configuration"), **search)
+    source = str(config_file or "configuration")
+    return search_log(log, config, source=source, enough=enough, **search)
 
 
 def _refuse_numbers(log: Path, config: Config) -> None:

@@ -63,6 +63,8 @@ class Recording:
         Reasons why events could not be used, one line each.
     spans
         Times of the first and the last event of each key, POSIX seconds.
+    is_cut
+        Whether reading ended before the log, as there were enough events.
 
     """
 
@@ -70,6 +72,7 @@ class Recording:
     rejected: list[str] = field(default_factory=list)
     spans: dict[str | None, tuple[float, float]] = field(default_factory=dict)
     n_rows: int = 0
+    is_cut: bool = False
 
     @property
     def days(self) -> float:
@@ -92,10 +95,17 @@ class Recording:
         return list(dict.fromkeys(event.truth for event in events if event.truth is not None))
 
 
-def read_recording(path: Path, config: Config, *, source: str) -> Recording:
+def read_recording(
+    path: Path, config: Config, *, source: str, enough: float = math.inf
+) -> Recording:
     """Read the log of a configuration, and have its annotator label every event.
 
     The annotator's response times are ignored.
+
+    Parameters
+    ----------
+    enough
+        Number of events after which reading ends, with the rows that are polled together.
 
     Raises
     ------
@@ -106,14 +116,14 @@ def read_recording(path: Path, config: Config, *, source: str) -> Recording:
     recording, notes, annotator = Recording(), Notes(), build.build_annotator(config)
     with closing(open_log(path, config, notes, source=source)) as log:
         with in_one_line(TableError):
-            while not log.exhausted:
+            while not log.exhausted and recording.n_events < enough:
                 for received in log.poll():
                     message = received.message
                     if isinstance(message, Event):
                         _note(recording, message, annotator)
                     elif isinstance(message, Rejected):
                         recording.rejected.append(f"rejected {message.subject}: {message.reason}")
-        recording.n_rows = log.n_rows
+        recording.n_rows, recording.is_cut = log.n_rows, not log.exhausted
     _check(recording, path, config)
     notes.show()
     tell_rejected(recording.rejected, len(recording.rejected))

@@ -285,6 +285,7 @@ def search(
     config: Config,
     *,
     source: str,
+    enough: float,
     length_scales: Sequence[float],
     noise_variances: Sequence[float],
     by: By,
@@ -294,6 +295,8 @@ def search(
 
     Parameters
     ----------
+    enough
+        Number of events after which the rest of the log is left out.
     by
         Criterion of the best, "accuracy" or "log-loss".
 
@@ -307,7 +310,9 @@ def search(
         If the log cannot be read or the file cannot be written, or no learner can learn this log.
 
     """
-    recording = read_recording(path, config, source=source)
+    recording = read_recording(path, config, source=source, enough=enough)
+    if recording.is_cut:  # the replays with questions read as much
+        config = changed(config, log=changed(config.log, limit=recording.n_rows))
     bench = _Bench(recording, config, source)
     tried = candidates(
         config,

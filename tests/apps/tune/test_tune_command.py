@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamgp.apps.tune import search
+from streamgp.cli import tune as command
 from streamgp.cli.main import cli
 from streamgp.config.load import load
 
@@ -133,6 +134,23 @@ def test_it_says_so_where_the_limit_has_left_rows_out(log: Path, tmp_path: Path)
     windows = tmp_path / "windows.toml"
     windows.write_text("[windows]\nlength_s = 5\n[log]\ntime = 't'\nignore = ['phone']\n")
     assert left_out in tune(raw, *one, "--config", windows, "--limit", "60").stdout
+
+
+def test_without_a_limit_windows_are_counted_rather_than_raw_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "DEFAULT_LIMIT", 60)
+    raw = write(tmp_path / "raw.csv", [f"{i},{line}" for i, line in enumerate(rows(800))])
+    raw.write_text(raw.read_text().replace(HEADER, f"t,{HEADER}"))
+    windows, best = tmp_path / "windows.toml", tmp_path / "best.toml"
+    windows.write_text("[windows]\nlength_s = 5\n[log]\ntime = 't'\nignore = ['phone']\n")
+    options = ("--label", "room", "--length-scales", "1", "--noise-variances", "0.5")
+    result = tune(raw, *options, "--config", windows, "--output", best)
+    # 512 rows, two polls, close 102 windows; the replays with questions end the window after them.
+    assert "each of 102 labelled events predicted" in result.stdout
+    assert "the log was read up to row 512; --limit N reads more\n" in result.stdout
+    assert "in 103 events" in best.read_text()
+    assert load(best).log.limit is None
 
 
 def test_everything_else_in_the_configuration_stays(log: Path, tmp_path: Path) -> None:
