@@ -298,10 +298,11 @@ def rebuild_learners(
         partitions = [n for n in histories if found[n] is not None]
         write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
         write_state(there, [*heads, *marks(partitions, configuration)])
+        to_copy = f"copy the settings of {learner_file} into {config_file}, and "
         click.echo(
             f"{number(len(heads), 'new learner')} took over in "
-            f"{number(len(partitions), 'partition')}; now copy the settings of {learner_file} into "
-            f"{config_file}, and start the workers"
+            f"{number(len(partitions), 'partition')}; now "
+            f"{'' if learner_file == config_file else to_copy}start the workers"
         )
 
 

@@ -391,6 +391,13 @@ def test_other_kind_of_worker_is_reported(small: Small) -> None:
     )
 
 
+def test_with_the_file_of_the_workers_there_is_nothing_to_copy(small: Small) -> None:
+    with_labels(small, n=2)
+    small.add(BAYES)
+    said = small.done("rebuild", "--learner", small.config_file, "--take-over", "--yes")
+    assert said.endswith("took over in 1 partition; now start the workers\n")
+
+
 def test_configuration_that_is_not_that_of_the_workers_is_reported(small: Small) -> None:
     with_labels(small, n=2)
     small.add(BAYES)
