@@ -48,10 +48,11 @@ from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
-from streamgp.config.build import build_annotator
+from streamgp.config.build import build_annotator, build_windows
 from streamgp.config.load import with_annotators
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
+from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
 from streamgp.simulation.annotators import AnnotatorPanel, NamedAnnotator
 
@@ -308,6 +309,8 @@ class Simulation:
         Whether the workers have a learner for each key.
     only_key
         Restricts the questions to one key; None for all.
+    windows
+        Makes events from the records of `events`, if these are raw rows.
 
     Attributes
     ----------
@@ -318,6 +321,7 @@ class Simulation:
 
     """
 
+    # _windows   those over the rows read since the connections were opened
     # _untold    questions whose event has not been read yet
     # _look_at   when to check which of the untold questions have ended
     # _is_ready  whether all old questions have been read, and the open ones among them asked
@@ -330,11 +334,13 @@ class Simulation:
         keyed: bool,
         only_key: str | None = None,
         signatures: Signatures | None = None,
+        windows: EventWindows | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._signatures = signatures
         self.trouble: str | None = None
         self._topics = topics
+        self._fresh_windows = windows
         self._annotator = annotator
         self._names = names_of(annotator)
         self._truths = truths
@@ -353,6 +359,7 @@ class Simulation:
         self._events: Reader | None = None
         self._writer: Writer | None = None
         self._inbox = AnnotationInbox(is_for_reading=True)
+        self._windows = self._fresh_windows and self._fresh_windows.clone()
         self._untold: dict[_EventKey, list[Question]] = {}
         self._is_ready = False
         try:
@@ -476,18 +483,25 @@ class Simulation:
                 for event, found in self._untold.items()
             )
             self._untold = {event: found for event, found in open_ones if found}
-        records = self._events.poll(LOOK_S)
+        windows, records = self._windows, self._events.poll(LOOK_S)
         for record in records:
             event = understood(record, keyed=self._keyed)
-            if not isinstance(event, Event):
-                continue
-            self._truths.see(event)
-            y = event.y if event.truth is None else event.truth
-            if y is not None:
-                self._annotator.see(y)
-            for question in self._untold.pop((event.key, event.event_id), ()):
-                self._ask(question)
+            if isinstance(event, Event):
+                for one in [event] if windows is None else windows.take(event, now):
+                    self._learn_truth(one)
+        if windows is not None and not records:
+            for one in windows.on_time(now):
+                self._learn_truth(one)
         return len(records)
+
+    def _learn_truth(self, event: Event) -> None:
+        """Record the true label of an event, and answer the questions that wait for it."""
+        self._truths.see(event)
+        y = event.y if event.truth is None else event.truth
+        if y is not None:
+            self._annotator.see(y)
+        for question in self._untold.pop((event.key, event.event_id), ()):
+            self._ask(question)
 
     def _send(self) -> int:
         assert self._writer is not None
@@ -529,6 +543,7 @@ def by_itself(
                 keyed=config.worker.keyed,
                 only_key=key,
                 signatures=signatures_of(config, make_for=names_of(annotator), knows_all=False),
+                windows=build_windows(config, label="truth", source=str(config_file)),
             )
             lost = _simulate(simulation, stop, idle_s)
         if lost is not None:

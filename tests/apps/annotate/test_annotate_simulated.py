@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import pytest
@@ -18,6 +18,7 @@ from connectors.wire.signatures import signature
 from streamgp.apps.annotate.simulated import Simulation, Truths, progress_of, read_truths
 from streamgp.apps.console import StatusLine
 from streamgp.interactive import Answer, Event, SimulatedAnnotator
+from streamgp.interactive.event_windows import EventWindows
 from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
 
 
@@ -29,7 +30,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def simulation(town: Town, topics: Any = None, given: Any = None, **options: Any) -> Simulation:
-    only_key = options.pop("only_key", None)
+    only_key, windows = options.pop("only_key", None), options.pop("windows", None)
     annotator = SimulatedAnnotator(**{"seed": 1, **options})
     return Simulation(
         town.topics if topics is None else topics,
@@ -37,6 +38,7 @@ def simulation(town: Town, topics: Any = None, given: Any = None, **options: Any
         Truths(given),
         keyed=town.keyed,
         only_key=only_key,
+        windows=windows,
         clock=town.clock,
     )
 
@@ -75,6 +77,50 @@ def test_everything_asked_is_answered_and_learned() -> None:
     assert (one.scheduled.n_answered, one.scheduled.n_declined) == (len(town.said("answers")), 0)
     assert one.scheduled.n_challenges > 0
     assert (len(one.scheduled), one.n_untold) == (0, 0)
+
+
+def windows(label: Literal["y", "truth"], **options: Any) -> EventWindows:
+    return EventWindows(label=label, length_s=10.0, features=["mean"], idle_s=60.0, **options)
+
+
+def test_windows_over_raw_rows_are_answered_with_the_label_of_most_rows() -> None:
+    town = Town(n_partitions=2, windows=windows("y", keep_changes=True))
+    one = simulation(town, windows=windows("truth"))
+    start = town.clock.now
+    for i in range(30):
+        at = start + i
+        town.clock.now = at
+        most = "den" if at // 10.0 % 2.0 else "hall"
+        town.event(f"r{i}", float(i), key=f"k{i % 2}", truth=most if i % 5 else "odd")
+    go_on(town, one)
+    assert one.n_untold == 0
+    n_closed = len(town.said("consensus"))
+    for _ in range(2):  # no further row of their keys closes the last windows
+        town.clock.now += 80.0
+        town.event("r", 0.0, key="other")
+        go_on(town, one)
+    asked = [said.event_id for said in town.said("predictions") if said.key != "other"]
+    assert n_closed < len(asked) == len(town.said("consensus"))
+    assert one.n_untold == 0
+    for line in town.said("consensus"):
+        assert line.y == ("den" if float(line.event_id.split("@")[1]) // 10.0 % 2.0 else "hall")
+
+
+def test_windows_are_found_again_after_the_broker_was_away() -> None:
+    town = Town(windows=windows("y", keep_changes=True))
+    broken = Broken(town.topics)
+    one = simulation(town, broken, windows=windows("truth"))
+    for i in range(25):
+        town.clock.now += 1.0
+        town.event(f"r{i}", float(i), truth="den")
+        if i == 15:
+            go_on(town, one)
+            broken.reads_fail = True
+            one.step(0.0)
+            broken.reads_fail = False
+            town.clock.now += 2.0
+    go_on(town, one)
+    assert (len(town.said("consensus")), one.n_untold) == (len(town.said("predictions")), 0)
 
 
 def test_wrong_answers_and_declines_come_at_the_given_rates_and_stay_the_same() -> None:
