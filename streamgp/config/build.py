@@ -347,6 +347,20 @@ def build_windows(
         raise ConfigError(f"{source}: windows: {error}") from None
 
 
+def build_labelled_windows(config: settings.Config) -> EventWindows | None:
+    """Build the windows of `build_windows` for their true labels alone, with a single feature.
+
+    Functions that the configuration names as features are not imported: programs that read what
+    workers write need not have them.
+    """
+    section = config.windows
+    if section is None:
+        return None
+    section = msgspec.structs.replace(section, features=("mean",), excerpt=False)
+    config = msgspec.structs.replace(config, windows=section)
+    return build_windows(config, label="truth", source="configuration")
+
+
 def build_annotator(
     config: settings.Config,
 ) -> SimulatedAnnotator | AwayAnnotator | AnnotatorPanel:

@@ -18,6 +18,7 @@ from streamgp.config import settings
 from streamgp.config.build import (
     build_annotator,
     build_counting_budgets,
+    build_labelled_windows,
     build_learner,
     build_loop,
     build_model,
@@ -28,6 +29,7 @@ from streamgp.config.settings import Annotator, Config, Drift, Learner, Question
 from streamgp.config.validation import ConfigError
 from streamgp.interactive import (
     AnnotatorPanel,
+    Event,
     InteractiveLoop,
     KeyedLoops,
     SimulatedAnnotator,
@@ -688,3 +690,19 @@ def test_a_process_of_numbers_learns_its_hyperparameters_unless_told_otherwise()
     ]
     of_labels: Any = build_learner(Learner(), 1, source="here")
     assert not of_labels.learn_hyperparameters
+
+
+def test_true_labels_of_windows_are_made_without_importing_features_of_ones_own() -> None:
+    section = settings.Windows(length_s=10.0, min_purity=0.8, features=("nowhere:shape", "basic"))
+    windows = build_labelled_windows(Config(windows=section))
+    assert windows is not None
+    rows = [
+        Event(event_id=str(i), key="ann", x={"a": 1.0}, occurred_at=float(i), truth=truth)
+        for i, truth in enumerate(["den"] * 9 + ["hall"] + ["den"] * 6 + ["hall"] * 5)
+    ]
+    found = [event for row in rows for event in windows.take(row, now=0.0)]
+    assert [(event.event_id, event.truth) for event in found] == [
+        ("ann@0", "den"),
+        ("ann@10", None),
+    ]
+    assert build_labelled_windows(Config()) is None

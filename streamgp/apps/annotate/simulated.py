@@ -48,7 +48,7 @@ from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
-from streamgp.config.build import build_annotator, build_windows
+from streamgp.config.build import build_annotator, build_labelled_windows
 from streamgp.config.load import with_annotators
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -543,7 +543,7 @@ def by_itself(
                 keyed=config.worker.keyed,
                 only_key=key,
                 signatures=signatures_of(config, make_for=names_of(annotator), knows_all=False),
-                windows=build_windows(config, label="truth", source=str(config_file)),
+                windows=build_labelled_windows(config),
             )
             lost = _simulate(simulation, stop, idle_s)
         if lost is not None:

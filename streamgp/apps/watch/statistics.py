@@ -20,6 +20,7 @@ from streamgp.base import Label, Target
 from streamgp.common.feature_values import is_number
 from streamgp.evaluation.agreement import AgreementCounts
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
+from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
     Answer,
@@ -279,6 +280,8 @@ class Watching(Joined):
         Type of the labels: `label`, names of classes, or `number`.
     people
         Who may answer for whom; the same as for the workers.
+    windows
+        Makes events from the records of `events`, if these are raw rows.
 
     Attributes
     ----------
@@ -321,8 +324,10 @@ class Watching(Joined):
         answer_horizon_s: float | None = None,
         target: Target = "label",
         people: People = DEFAULT_PEOPLE,
+        windows: EventWindows | None = None,
     ) -> None:
         super().__init__(target)
+        self._windows = windows
         self.since = since
         self.is_whole = is_whole
         self.inbox = AnnotationInbox(
@@ -387,8 +392,10 @@ class Watching(Joined):
         """Count a message; `now` is when it arrived, None if it was there before."""
         match message:
             case Event():
-                if message.truth is not None:
-                    self.note_truth((message.key, message.event_id), message.truth)
+                windows = self._windows
+                for event in [message] if windows is None else windows.take(message, now or 0.0):
+                    if event.truth is not None:
+                        self.note_truth((event.key, event.event_id), event.truth)
             case Prediction():
                 self.n_predictions += 1
                 if now is not None:

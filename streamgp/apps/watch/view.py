@@ -21,6 +21,7 @@ from streamgp.apps.deployment.contents import InputProgress, warning_of
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, SPAN_S, Watching
 from streamgp.common.printable import printable
+from streamgp.config.build import build_labelled_windows
 from streamgp.evaluation.agreement import agreement_lines
 from streamgp.interactive.messages import Challenge
 
@@ -279,6 +280,7 @@ class Follower:
             answer_horizon_s=config.loop.answer_horizon_s,
             target=config.target,
             people=config.rules(),
+            windows=build_labelled_windows(config),
         )
         topics = deployment.topics
         # The flow first: records that arrive while the history is opened are then at least in the

@@ -19,6 +19,7 @@ from streamgp.apps.watch import statistics
 from streamgp.apps.watch.statistics import N_LAST, N_LETTERS, Flow, Joined, Watching
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import AnswerQueue, InteractiveLoop, RunStatistics, SimulatedAnnotator
+from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -76,6 +77,14 @@ def counts(watching: Watching) -> dict[str, Any]:
 
 
 # --- counts
+
+
+def test_windows_over_raw_rows_have_the_truth_of_most_of_their_rows() -> None:
+    rows = [event(f"r{i}", "den" if i % 5 else "odd", occurred_at=NOW + i) for i in range(21)]
+    windows = EventWindows(label="truth", length_s=10.0, features=["mean"])
+    predictions = [prediction("ann@1000", "den"), prediction("ann@1010", "hall")]
+    watching = watched(*rows, *predictions, windows=windows)
+    assert (watching.n_scored, watching.n_hits) == (2, 1)
 
 
 def test_an_old_label_that_was_challenged_and_said_again_is_not_corrected() -> None:
