@@ -401,6 +401,12 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
     with in_one_line(BackupError):
         manifest, contents = read_backup(directory)
     with visit(config_file, broker) as there:
+        if manifest.group != there.group:
+            raise click.ClickException(
+                f"{directory} is a backup of group {manifest.group!r}, and {config_file} names "
+                f"{there.group!r}; set worker.group to {manifest.group!r}, and restore into a "
+                "directory, or to another broker, if workers of that group go on"
+            )
         loops = build_loops(there.config, source=str(config_file))
         check_idle(there, "restore")
         n_partitions = there.topics.n_partitions()

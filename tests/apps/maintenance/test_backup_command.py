@@ -409,7 +409,7 @@ def test_topics_that_hold_something_are_not_written_over(small: Small, backed_up
         ("seed = 2\n", "another configuration"),
         ("[worker]\nkeyed = false\n", "another configuration"),
         ('[learner]\nname = "ensemble"\n', "another configuration"),
-        ('[worker]\ngroup = "rooms"\n', "belongs to the group 'streamgp'"),
+        ('[worker]\ngroup = "rooms"\n', "set worker.group to 'streamgp'"),
     ],
 )
 def test_another_configuration_is_refused(
