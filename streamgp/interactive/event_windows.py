@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 from streamgp.common.fingerprint import fingerprint
@@ -18,6 +19,7 @@ from streamgp.interactive.deadlines import DeadlineQueue
 from streamgp.interactive.messages import Event
 from streamgp.interactive.state.snapshot import INCONSISTENT, SnapshotError
 from streamgp.windows import Windows
+from streamgp.windows.open_rows import OpenRows
 from streamgp.windows.windowing import LONGEST_S
 
 Part: TypeAlias = tuple[str | None, str, Any | None]
@@ -69,7 +71,8 @@ class EventWindows:
     """
 
     # _windows    the rows of all keys
-    # _deadlines  for each key with rows, a time before which nothing of it is due by the clock
+    # _deadlines  for each key with rows in open windows, a time before which nothing of it is due
+    #             by the clock. Further rows mostly put it off; it is not moved until it has passed
     # _told       what `new_rejected` has returned so far
     def __init__(
         self,
@@ -125,9 +128,10 @@ class EventWindows:
         key = row.key
         label = row.truth if self._label == "truth" else row.y
         closed = self._windows.add(key, row.occurred_at, row.x, label, seen_at=now)
-        # A key of which no row could be used has nothing that could become due.
-        if key in self._windows and self._deadlines.get(key) is None:
-            self._deadlines.set(key, now + self._idle_s)
+        due, known = self._due(key), self._deadlines.get(key)
+        # A row far ahead of the one before brings the end of the window nearer.
+        if due is not None and (known is None or due < known):
+            self._deadlines.set(key, due)
         return [self._event(window) for window in closed]
 
     def next_deadline(self) -> float | None:
@@ -140,24 +144,30 @@ class EventWindows:
         return due is not None and due < now
 
     def on_time(self, now: float) -> list[Event]:
-        """Close the windows of keys that have been silent until `now`, by the clock."""
-        closed: list[Event] = []
+        """Close the windows of keys that have been silent until `now`, by the clock.
+
+        Returns
+        -------
+        Their events in the order in which they were due, and at the same time by key: the same
+        after a restart, whatever was due before.
+
+        """
+        closed: list[tuple[float, str, Event]] = []
         while self.is_due(now):
             key = self._deadlines.pop()
-            if self._windows.is_silent(key):
-                continue
-            rows = self._windows.open_rows(key)
-            if rows.newest is None or rows.seen_at is None or not rows.times:
-                continue
-            passed_s = now - rows.seen_at - self._idle_s
-            until = rows.newest + round(_US * (passed_s - self._windows.grace_s))
-            closed += map(self._event, self._windows.close(key, until))
-            if rows.times:
-                assert rows.next_end is not None  # there were rows
-                left_s = (rows.next_end - rows.newest) / _US + self._windows.grace_s
-                # Rounded times must not stay due for ever.
-                self._deadlines.set(key, rows.seen_at + self._idle_s + max(left_s, passed_s + 1e-3))
-        return closed
+            due = self._due(key)
+            if due is not None and due < now:
+                rows = self._windows.open_rows(key)
+                assert rows.next_end is not None  # something was due
+                ahead_s = self._ahead_s(rows)
+                # At least the window that is due, whatever the rounding.
+                until = max(rows.next_end, round(_US * (now - ahead_s)))
+                events = map(self._event, self._windows.close(key, until))
+                closed += [(ahead_s + each.occurred_at, key or "", each) for each in events]
+                due = self._due(key)
+            if due is not None:
+                self._deadlines.set(key, due)
+        return [event for _, _, event in sorted(closed, key=itemgetter(0, 1))]
 
     def new_rejected(self) -> dict[str, int]:
         """Return counts by reason of what could not be used since the last call."""
@@ -210,14 +220,32 @@ class EventWindows:
                     self.forget(key)
                     continue
                 self._windows.take_over(key, found)
-                if not self._windows.is_silent(key):
-                    self._deadlines.set(key, self._windows.open_rows(key).seen_at or 0.0)
+                due = self._due(key)
+                if due is None:
+                    self._deadlines.clear(key)
+                else:
+                    self._deadlines.set(key, due)
             except INCONSISTENT as error:
                 raise SnapshotError(
                     f"open windows of {key!r:.80} cannot be taken over: {error!s:.80}"
                 ) from error
 
     # --- inside
+
+    def _due(self, key: str | None) -> float | None:
+        """Return the time by the clock after which a key's first window closes, None without."""
+        if key not in self._windows or self._windows.is_silent(key):
+            return None
+        rows = self._windows.open_rows(key)
+        if not rows.times or rows.next_end is None or rows.seen_at is None:
+            return None
+        return self._ahead_s(rows) + rows.next_end / _US
+
+    def _ahead_s(self, rows: OpenRows) -> float:
+        """Return how far the clock is ahead of a time of the key when it closes what ends then."""
+        assert rows.newest is not None  # there were rows
+        assert rows.seen_at is not None  # by a clock
+        return rows.seen_at - rows.newest / _US + self._idle_s + self._windows.grace_s
 
     def _event(self, window: dict[str, Any]) -> Event:
         purity = window["purity"]

@@ -127,6 +127,58 @@ def test_silence_outlives_a_restart():
     assert [event.event_id for event in again.on_time(107.1)] == ["ann@0"]
 
 
+stories = st.lists(
+    st.tuples(
+        st.sampled_from(["ann", "bob", "cat", None, "clock"]),
+        st.sampled_from([0.0, 0.5, 4.0, 20.0, 300.0]),  # passed by the clock
+        st.sampled_from([-9.0, 0.0, 0.5, 4.0, 20.0, 300.0]),  # and, since its last row, for the key
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    steps=stories,
+    hop_s=st.sampled_from([2.5, 10.0, 30.0]),
+    grace_s=st.sampled_from([0.0, 6.0]),
+    idle_s=st.sampled_from([0.0, 5.0, 60.0]),
+    restarts=st.sets(st.integers(0, 40)),
+)
+def test_the_clock_closes_the_same_windows_in_the_same_order_after_restarts(
+    steps, hop_s, grace_s, idle_s, restarts
+):
+    def fresh():
+        return windows(hop_s=hop_s, grace_s=grace_s, idle_s=idle_s)
+
+    live, restarted, published = fresh(), fresh(), {}
+    now, times = 1.7e9, {}
+    for n, (key, passed_s, further_s) in enumerate(steps):
+        now += passed_s
+        if n in restarts:
+            published.update({(whose, name): part for whose, name, part in restarted.changes()})
+            restarted = fresh()
+            restarted.take_over((*where, part) for where, part in published.items())
+        if key == "clock":
+            assert restarted.on_time(now) == live.on_time(now)
+            assert restarted.is_due(now) == live.is_due(now)
+        else:
+            times[key] = times.get(key, 1.6e9) + further_s
+            each = row(times[key], key)
+            assert restarted.take(each, now=now) == live.take(each, now=now)
+    assert restarted.on_time(1e12) == live.on_time(1e12)
+    assert live.next_deadline() is None
+
+
+def test_a_row_far_ahead_of_the_one_before_brings_the_end_of_a_window_nearer():
+    stage = windows(hop_s=None, idle_s=5.0)
+    stage.take(row(0.0), now=100.0)
+    assert stage.on_time(105.5) == []
+    stage.take(row(9.0), now=105.6)
+    assert stage.on_time(111.5) == []
+    assert [event.event_id for event in stage.on_time(111.7)] == ["ann@0"]
+
+
 pauses = st.lists(
     st.tuples(
         st.sampled_from(["row", "late", "clock"]),
