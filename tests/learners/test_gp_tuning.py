@@ -26,6 +26,7 @@ from streamgp.gp.marginal_likelihood import at_once
 from streamgp.kernels import Categorical, On, SquaredExponential
 from streamgp.learners import gp_core, gp_tuning
 from streamgp.learners.gp_tuning import Tuning
+from tests.helpers.forgetful import JumpyWatch
 
 
 def squares(n, seed=0):
@@ -70,6 +71,23 @@ def test_they_are_learned_whenever_the_number_of_examples_has_doubled():
     # A few examples after it began.
     assert [due for _, due in changes] == [64, 128, 256]
     assert all(due < 2 * i < 1.2 * due for i, due in changes)
+
+
+def test_the_example_with_which_it_starts_over_counts_once():
+    class Watch(JumpyWatch):
+        def note(self, wrong):
+            return self.n_drifts < 6 and super().note(wrong)
+
+    model, changes = GPClassifier(learn_hyperparameters=True, drift=True), {}
+    model._watch = Watch()
+    for i, (x, y) in enumerate(squares(300)):
+        model.learn_one(x, y)
+        if (state := model.state()) is not None and model.n_drifts == 6:
+            changes.setdefault(state["due"], i + 1)
+    assert model.n_drifts == 6
+    searches = [(due, n) for due, n in changes.items() if n > min(changes.values())]
+    assert len(searches) >= 2
+    assert all(due < 2 * n < 1.2 * due for due, n in searches)
 
 
 def test_an_exact_learner_is_as_if_they_had_been_given():
