@@ -304,14 +304,17 @@ class _Evaluation:
         annotator: Annotator,
         target: Target,
     ) -> None:
-        self.statistics = RunStatistics(target, asks_twice=loop.people.asks_twice)
+        horizon_s = loop.rules.answer_horizon_s
+        self.statistics = RunStatistics(
+            target, asks_twice=loop.people.asks_twice, horizon_s=horizon_s
+        )
         self.has_predicted = False
         self._n_taken_back = 0
         self._faults: Counter[Fault] = Counter()
         self._reasons: dict[Fault, str] = {}  # the first one for each fault
         self._loop = loop
         self._driver = Driver(loop, self._handle)
-        self._queue = AnswerQueue(annotator)
+        self._queue = AnswerQueue(annotator, horizon_s=horizon_s)
         self._metric = metric
         self._parts = _parts(metric)
         self._wants_labels = bool(getattr(metric, "requires_labels", True))

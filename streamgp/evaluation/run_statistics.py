@@ -6,11 +6,10 @@ The truth comes with the events only. Nothing here changes what the loop does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from streamgp.evaluation.agreement import AgreementCounts
-from streamgp.evaluation.baselines import class_baselines, number_baselines
+from streamgp.evaluation.baselines import ClassBaselines, NumberBaselines
 from streamgp.evaluation.counts import (
     Calibration,
     Confusion,
@@ -19,6 +18,7 @@ from streamgp.evaluation.counts import (
     Tolerances,
     is_off,
 )
+from streamgp.interactive.event_store import EventName, RecentEvents
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
     Answer,
@@ -35,9 +35,6 @@ from streamgp.interactive.messages import (
 
 if TYPE_CHECKING:
     from streamgp.base import Label, State, Target
-
-
-_Id: TypeAlias = "tuple[str | None, str]"
 
 _COUNTS = ("n_judged", "n_wrong_kept", "n_repaired", "n_spoiled")
 
@@ -72,11 +69,16 @@ class RunStatistics:
         What the labels are: `label`, names of classes, or `number`.
     asks_twice
         Whether there are second questions; their answers are counted then.
+    horizon_s
+        `answer_horizon_s` of the loop. Without it the truth of every event is kept for good: any of
+        them may still be learned.
 
     Attributes
     ----------
     n_events
         Number of events.
+    n_known
+        Number of events whose truth is known.
     n_asked
         Number of label requests, without challenges and second questions.
     n_second
@@ -128,17 +130,25 @@ class RunStatistics:
 
     """
 
-    # _truths     truth of every event that has one
-    # _tolerances, _tolerance  for numbers, the tolerances and that of each event; else None and {}
+    # _truths     truths of the events that were learned, or may be, with their tolerances
+    # _tolerances  for numbers, the tolerances; else None
+    # _baselines  the true labels so far, as predictions of the next ones
     # _held       the label of each event in the log, in its last revision
     # _contested  the label contested last, and its annotator, by event. It changes only between two
     #             calls of `_count`, so that what is subtracted is exactly what was added
     # _pending    contested events whose first challenge has not been resolved yet
 
-    def __init__(self, target: Target = "label", *, asks_twice: bool = False) -> None:
+    def __init__(
+        self,
+        target: Target = "label",
+        *,
+        asks_twice: bool = False,
+        horizon_s: float | None = None,
+    ) -> None:
         self.target = target
         self.asks_twice = asks_twice
         self.n_events = 0
+        self.n_known = 0
         self.n_asked = 0
         self.n_second = 0
         self.n_challenges = 0
@@ -156,11 +166,11 @@ class RunStatistics:
         self.n_spoiled = 0
         self.annotators: dict[str | None, FirstAnswers] = {}
         self._tolerances = Tolerances() if target == "number" else None
-        self._tolerance: dict[_Id, float] = {}
-        self._truths: dict[_Id, Label] = {}
-        self._held: dict[_Id, Label] = {}
-        self._contested: dict[_Id, tuple[Label, str | None]] = {}
-        self._pending: dict[_Id, None] = {}
+        self._baselines: Any = NumberBaselines() if target == "number" else ClassBaselines()
+        self._truths: RecentEvents[tuple[Label, float]] = RecentEvents(horizon_s, self._is_needed)
+        self._held: dict[EventName, Label] = {}
+        self._contested: dict[EventName, tuple[Label, str | None]] = {}
+        self._pending: dict[EventName, None] = {}
 
     def event(self, event: Event) -> None:
         """Count an event and remember its truth."""
@@ -170,14 +180,16 @@ class RunStatistics:
     def see(self, event: Event) -> None:
         """Remember the truth of an event."""
         if event.truth is not None:
-            name = (event.key, event.event_id)
-            self._truths[name] = event.truth
-            if self._tolerances is not None:
-                self._tolerance[name] = self._tolerances.next(event.truth)
+            if (event.key, event.event_id) not in self._truths:
+                self.n_known += 1
+                self._baselines.count(event.key, event.truth)
+            tolerance = 0.0 if self._tolerances is None else self._tolerances.next(event.truth)
+            self._truths.put(event, (event.truth, tolerance))
 
     def truth_of(self, key: str | None, event_id: str) -> Label | None:
-        """Return the truth of an event, None if unknown."""
-        return self._truths.get((key, event_id))
+        """Return the truth of an event; None if unknown, or beyond the horizon and not learned."""
+        known = self._truths.get((key, event_id))
+        return None if known is None else known[0]
 
     def answer(self, answer: Answer) -> None:
         """Count an answer that was given to the loop."""
@@ -245,9 +257,10 @@ class RunStatistics:
             self.annotators[annotator].remove(answers)
             if not self.annotators[annotator].n_answers:
                 del self.annotators[annotator]
-        for event in part._truths.keys() | part._held.keys() | part._contested.keys():
-            self._truths.pop(event, None)
-            self._tolerance.pop(event, None)
+        self.n_known -= part.n_known
+        self._baselines.remove(part._baselines)
+        for event in {*part._truths, *part._held, *part._contested}:
+            self._truths.discard(event)
             self._held.pop(event, None)
             self._contested.pop(event, None)
             self._pending.pop(event, None)
@@ -276,11 +289,6 @@ class RunStatistics:
     def nmse(self) -> float | None:
         """Mean squared error of predicted numbers over the variance of the truths, 1 - R²."""
         return self.errors.nmse
-
-    @property
-    def n_known(self) -> int:
-        """Number of events whose truth is known."""
-        return len(self._truths)
 
     @property
     def n_learned(self) -> int:
@@ -316,13 +324,9 @@ class RunStatistics:
 
     def baselines(self) -> dict[str, dict[str, float | None]]:
         """Return the scores, by name, of baselines that use no features but all true labels."""
-        truths = ((key, y) for (key, _), y in self._truths.items())
-        found: Mapping[str, Confusion | NumberErrors] = (
-            number_baselines(truths) if self.target == "number" else class_baselines(truths)
-        )
         return {
             name: {score: getattr(kept, score) for score in SCORES[self.target]}
-            for name, kept in found.items()
+            for name, kept in self._baselines.found.items()
             if kept.n
         }
 
@@ -390,7 +394,7 @@ class RunStatistics:
         }
 
     def load_state(self, state: State) -> None:
-        """Restore a state, after `see` has been given the events again."""
+        """Restore a state; then, or before if there is no horizon, pass the events to `see`."""
         for name in _COUNTS:
             setattr(self, name, state["counts"][name])
         self.annotators = {name: FirstAnswers(**counts) for name, counts in state["annotators"]}
@@ -442,41 +446,43 @@ class RunStatistics:
         answers = self.annotators.setdefault(retraction.annotator, FirstAnswers())
         answers.note_quarantine(len(retraction.own))
 
-    def _judge(self, name: _Id, learned: tuple[Label, str | None], w: float) -> None:
+    def _judge(self, name: EventName, learned: tuple[Label, str | None], w: float) -> None:
         """Count a first answer: the one contested, or what was learned if none was."""
         contested = name in self._pending
         self._pending.pop(name, None)
         given, annotator = self._contested[name] if contested else learned
-        truth = self._truths.get(name)
+        known = self._truths.get(name)
         self.annotators.setdefault(annotator, FirstAnswers()).note(
             w,
-            is_wrong=None if truth is None else self._is_wrong(name, given, truth),
+            is_wrong=None if known is None else self._is_wrong(given, *known),
             contested=contested,
         )
 
-    def _judge_again(self, name: _Id) -> None:
+    def _judge_again(self, name: EventName) -> None:
         """Count the challenge of a first answer that was counted when it was learned."""
         del self._pending[name]
         given, annotator = self._contested[name]
-        truth = self._truths.get(name)
-        if truth is not None:
+        known = self._truths.get(name)
+        if known is not None:
             answers = self.annotators.setdefault(annotator, FirstAnswers())
-            answers.note_challenge(is_wrong=self._is_wrong(name, given, truth))
+            answers.note_challenge(is_wrong=self._is_wrong(given, *known))
 
-    def _is_wrong(self, name: _Id, y: Label, truth: Label) -> bool:
-        if self._tolerances is None:
-            return y != truth
-        return is_off(y, truth, self._tolerance[name])
+    def _is_wrong(self, y: Label, truth: Label, tolerance: float) -> bool:
+        return y != truth if self._tolerances is None else is_off(y, truth, tolerance)
 
-    def _count(self, name: _Id, step: int) -> None:
-        truth, label = self._truths.get(name), self._held.get(name)
-        if truth is None or label is None:
+    def _is_needed(self, name: EventName) -> bool:
+        """Whether lines of the log may still be about an event beyond the horizon."""
+        return name in self._held or name in self._contested or name in self._pending
+
+    def _count(self, name: EventName, step: int) -> None:
+        known, label = self._truths.get(name), self._held.get(name)
+        if known is None or label is None:
             return
         self.n_judged += step
-        is_wrong = self._is_wrong(name, label, truth)
+        is_wrong = self._is_wrong(label, *known)
         self.n_wrong_kept += step * is_wrong
         if name in self._contested:
             given, _ = self._contested[name]
-            was_wrong = self._is_wrong(name, given, truth)
+            was_wrong = self._is_wrong(given, *known)
             self.n_repaired += step * (was_wrong and not is_wrong)
             self.n_spoiled += step * (is_wrong and not was_wrong)

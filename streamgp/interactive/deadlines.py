@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from typing import Generic, TypeVar
 
-Name = TypeVar("Name", bound="str | None")
+Name = TypeVar("Name", bound="str | tuple[str | None, str] | None")
 
 
 class DeadlineQueue(Generic[Name]):

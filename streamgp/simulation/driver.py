@@ -14,6 +14,7 @@ from dataclasses import asdict
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streamgp.interactive.event_store import RecentEvents
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -134,12 +135,13 @@ def just_after(deadline: float) -> float:
 class AnswerQueue:
     """The answers of an annotator, in order of time.
 
-    The truth of every event shown is kept for good: a later question may be about any of them.
-
     Parameters
     ----------
     annotator
         The annotator who answers.
+    horizon_s
+        `answer_horizon_s` of the loop that asks. Without it the truth of every event shown is kept
+        for good: a later question may be about any of them.
 
     Examples
     --------
@@ -159,14 +161,14 @@ class AnswerQueue:
 
     """
 
-    # _truths   truth of every event that has one, by key and event id.
+    # _truths   truths of the events that may be asked about.
     # _waiting  heap of (answered_at, number, answer); numbers count the questions and put those
     #           of equal time into the order of asking.
     # _n_asked  questions so far.
 
-    def __init__(self, annotator: Annotator) -> None:
+    def __init__(self, annotator: Annotator, *, horizon_s: float | None = None) -> None:
         self.annotator = annotator
-        self._truths: dict[tuple[str | None, str], Label] = {}
+        self._truths: RecentEvents[Label] = RecentEvents(horizon_s)
         self._waiting: list[tuple[float, int, Answer]] = []
         self._n_asked = 0
 
@@ -179,7 +181,7 @@ class AnswerQueue:
         If the truth is not a label, it cannot be answered, and the annotator declines.
         """
         if event.truth is not None and flaw_of_label(event.truth) is None:
-            self._truths[event.key, event.event_id] = event.truth
+            self._truths.put(event, event.truth)
             self.annotator.see(event.truth)
 
     def ask(self, request: Request, now: float) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.evaluation import RunStatistics
-from streamgp.evaluation.baselines import class_baselines, number_baselines
+from streamgp.evaluation.baselines import ClassBaselines, NumberBaselines
 from streamgp.interactive import Event
 
 KEYS = st.sampled_from([None, "ann", "bob"])
@@ -22,9 +22,15 @@ def earlier(pairs):
             yield before, y
 
 
+def counted(baselines, pairs):
+    for key, y in pairs:
+        baselines.count(key, y)
+    return baselines.found
+
+
 @given(st.lists(st.tuples(KEYS, st.sampled_from(["a", "b", "c"])), max_size=40))
 def test_classes_are_predicted_by_the_last_and_the_most_frequent_label(pairs):
-    found = class_baselines(pairs)
+    found = counted(ClassBaselines(), pairs)
     told = list(earlier(pairs))
     assert found["no change"].n == found["majority class"].n == len(told)
     assert found["no change"].n_hits == sum(before[-1] == y for before, y in told)
@@ -41,7 +47,7 @@ def test_classes_are_predicted_by_the_last_and_the_most_frequent_label(pairs):
 
 @given(st.lists(st.tuples(KEYS, st.floats(-1e3, 1e3)), max_size=40))
 def test_numbers_are_predicted_by_the_last_and_by_the_mean(pairs):
-    found = number_baselines(pairs)
+    found = counted(NumberBaselines(), pairs)
     told = list(earlier(pairs))
     if not told:
         assert found["no change"].mae is None

@@ -23,6 +23,7 @@ from streamgp.evaluation.counts import Drifts
 from streamgp.evaluation.run_statistics import SCORES
 from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.interactive.messages import Answer, Event, Input, Message, Prediction, Rejected
+from streamgp.interactive.people import LoopRules
 from streamgp.report.charts import Curve
 from streamgp.report.tables import Row
 from streamgp.simulation import AnswerQueue
@@ -118,7 +119,7 @@ class CountingSink:
         The other sink; None to drop all messages.
     target
         Type of the labels: `label`, names of classes, or `number`.
-    asks_twice
+    asks_twice, horizon_s
         As in `RunStatistics`.
 
     Attributes
@@ -132,11 +133,17 @@ class CountingSink:
     # _to_come  those of them that have not been seen since the counts were loaded
 
     def __init__(
-        self, sink: Sink | None = None, target: Target = "label", *, asks_twice: bool = False
+        self,
+        sink: Sink | None = None,
+        target: Target = "label",
+        *,
+        asks_twice: bool = False,
+        horizon_s: float | None = None,
     ) -> None:
         self._sink = sink
         self._target = target
-        self.statistics = RunStatistics(target, asks_twice=asks_twice)
+        self._horizon_s = horizon_s
+        self.statistics = self._fresh(asks_twice=asks_twice)
         self.by_key: dict[str | None, RunStatistics] = {}
         self.points = Points(target=target)
         self._first: dict[str | None, str] = {}
@@ -203,9 +210,13 @@ class CountingSink:
         return (self.statistics,) if own is None else (self.statistics, own)
 
     def _of(self, key: str | None) -> RunStatistics:
-        return self.by_key.setdefault(
-            key, RunStatistics(self._target, asks_twice=self.statistics.asks_twice)
-        )
+        own = self.by_key.get(key)
+        if own is None:
+            own = self.by_key[key] = self._fresh(asks_twice=self.statistics.asks_twice)
+        return own
+
+    def _fresh(self, *, asks_twice: bool) -> RunStatistics:
+        return RunStatistics(self._target, asks_twice=asks_twice, horizon_s=self._horizon_s)
 
     def flush(self) -> None:
         if self._sink is not None:
@@ -367,9 +378,13 @@ class Game:
         target: Target = "label",
     ) -> None:
         self._loop = loop
-        asks_twice = isinstance(loop, InteractiveLoop | KeyedLoops) and loop.rules.people.asks_twice
-        self._counter = CountingSink(sink, target, asks_twice=asks_twice)
-        self._source = _SavedLog(log, self._counter, AnswerQueue(annotator))
+        rules = loop.rules if isinstance(loop, InteractiveLoop | KeyedLoops) else LoopRules()
+        horizon_s = rules.answer_horizon_s
+        self._counter = CountingSink(
+            sink, target, asks_twice=rules.people.asks_twice, horizon_s=horizon_s
+        )
+        queue = AnswerQueue(annotator, horizon_s=horizon_s)
+        self._source = _SavedLog(log, self._counter, queue)
         self._last_at: float | None = None
 
     def play(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
 
 import pytest
 
 from streamgp import isgp
+from streamgp.apps.replay import engine
 from streamgp.apps.replay.demo import room_events
 from streamgp.apps.replay.engine import CountingSink, EventSource, Game, Played
 from streamgp.interactive import (
@@ -18,6 +21,8 @@ from streamgp.interactive import (
     Rejected,
     SimulatedAnnotator,
 )
+from streamgp.interactive.people import People
+from streamgp.simulation import AnnotatorPanel, AnswerQueue
 
 EVENTS = [
     Event(event_id=e.event_id, key="ab"[i % 2], x=e.x, occurred_at=e.occurred_at, truth=e.truth)
@@ -82,6 +87,61 @@ def test_cut_anywhere_counts_the_same_of_a_run(
     assert list(second.by_key) == list(played.by_key) == ["a", "b"]
     for key, statistics in played.by_key.items():
         assert second.by_key[key].summary() == statistics.summary()
+
+
+@pytest.mark.parametrize(
+    ("horizon_s", "delay", "jitter_s", "max_keys"), [(40.0, 15.0, 60.0, None), (5.0, 4.0, 0.0, 1)]
+)
+def test_truths_beyond_the_horizon_are_forgotten_and_nothing_else_changes(
+    horizon_s: float,
+    delay: float,
+    jitter_s: float,
+    max_keys: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = Random(1)
+    log = [replace(e, occurred_at=e.occurred_at + rng.uniform(0.0, jitter_s)) for e in EVENTS]
+
+    def run() -> tuple[Played, list[Input | Message]]:
+        recorder = Recorder()
+        loops = KeyedLoops(
+            isgp(seed=1),
+            answer_horizon_s=horizon_s,
+            expires_after_s=delay + 5.0,
+            people=People(overlap=0.3),
+            max_keys=max_keys,
+        )
+        annotators = AnnotatorPanel(
+            [
+                SimulatedAnnotator(error_rate=0.2, delay=delay, seed=1, name="ann"),
+                SimulatedAnnotator(error_rate=0.1, delay=delay / 4, seed=2, name="bob"),
+                SimulatedAnnotator(delay=3.0 * delay, seed=3, name="too late"),
+            ],
+            seed=1,
+        )
+        game = Game(loops, EventSource(log), annotators, recorder)
+        return game.play(on_event=lambda n: recorder.kept.append(log[n - 1])), recorder.kept
+
+    played, kept = run()
+    found = played.statistics
+    whole = CountingSink(asks_twice=True)
+    tell(whole, kept)
+    expected = whole.statistics
+    assert found.n_challenges > 10
+    assert found.n_second > 5
+    assert found.n_expired > 5
+    assert found.state() == expected.state()
+    assert found.summary() == expected.summary()
+    assert found.baselines() == expected.baselines()
+    for key, own in played.by_key.items():
+        assert own.summary() == whole.by_key[key].summary()
+        assert own.baselines() == whole.by_key[key].baselines()
+    known = [e for e in log if found.truth_of(e.key, e.event_id) is not None]
+    assert found.n_learned <= len(known) < 0.7 * found.n_known
+    assert found.n_known == len(log)
+    # An annotator who remembers everything answers the same.
+    monkeypatch.setattr(engine, "AnswerQueue", lambda who, **_: AnswerQueue(who))
+    assert run()[1] == kept
 
 
 def test_counts_of_keys_add_up_to_those_of_all(
