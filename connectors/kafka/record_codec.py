@@ -211,7 +211,8 @@ def _fields(
                 raise kafka_errors.CorruptRecordError("a header has no name")
         else:
             size, at = size >> 1, at + 1
-        name = _name(data[at : at + size])
+        written = data[at : at + size]
+        name = _short_name(written) if size <= _SHORT else _name(written)
         at += size
         size = data[at]
         if size & 0x81:
@@ -245,12 +246,16 @@ def _bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
     return (None, at) if size < 0 else (data[at : at + size], at + size)
 
 
-@lru_cache(maxsize=1 << 10)
 def _name(name: bytes) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError:
         return UndecodableName(name.decode(errors="backslashreplace"))
+
+
+# The longest name of a header that is cached: a producer can invent others as long as a record.
+_SHORT = 100
+_short_name = lru_cache(maxsize=1 << 10)(_name)
 
 
 def _checked(record: Any) -> Any:
@@ -404,7 +409,8 @@ def packed(number: int, record: Outgoing) -> bytes:
             parts += varint(len(data)), data
     parts.append(varint(len(headers)))
     for name, data in headers:
-        parts += _named(name), varint(len(data)), data
+        named = _short_named(name) if len(name) <= _SHORT else _named(name)
+        parts += named, varint(len(data)), data
     body = b"".join(parts)
     return varint(len(body)) + body
 
@@ -431,10 +437,12 @@ def varint(number: int) -> bytes:
 _NOTHING = varint(-1)
 
 
-@lru_cache(maxsize=1 << 10)
 def _named(name: str) -> bytes:
     data = name.encode()
     return varint(len(data)) + data
+
+
+_short_named = lru_cache(maxsize=1 << 10)(_named)
 
 
 def _give(

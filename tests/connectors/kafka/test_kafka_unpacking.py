@@ -14,7 +14,7 @@ from connectors.kafka.client_import import DefaultRecordBatch, Fetcher, TopicPar
 from connectors.kafka.record_codec import _Fetched
 from connectors.kafka.record_codec import unpacked as unpacked_of
 from connectors.topics import BrokerError, Record, RefusedError, UndecodableName
-from tests.helpers.kafka_cases import Raw
+from tests.helpers.kafka_cases import Raw, out
 
 PLACE = TopicPartition("events", 3)
 _CRC, _FIRST = 17, 21  # where the checksum of a batch lies, and what it is of
@@ -197,6 +197,19 @@ def test_a_batch_full_of_such_names_is_read_once_and_quickly_also_a_compressed_o
         found = fetched(data).take()
         assert [record.value for record in found] == [value for value, _ in made]
         assert time.process_time() - start < 5.0  # 0.1 s; a copy for each record takes a minute
+
+
+def test_no_long_name_stays_in_memory_once_its_record_is_done():
+    tracemalloc.start()
+    try:
+        for i in range(30):
+            name = Raw(b"%d" % i + b"\xff" * 100_000)
+            headers = fetched(batch_of((b"1", [(name, b"v")]))).take()[0].headers
+            assert len(record_codec.packed(0, out("dead-letters", b"1", headers=headers))) > 100_000
+        del name, headers
+        assert tracemalloc.get_traced_memory()[0] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 # --- compression
