@@ -207,7 +207,10 @@ def _gaussian_process(learner: settings.Learner, target: Target, source: str) ->
     assert noise is not None  # the preset sets it
     learn = learner.learn_hyperparameters
     assert learn is not None
-    kernel = None if scale is None else SquaredExponential(length_scale=scale)
+    try:
+        kernel = None if scale is None else SquaredExponential(length_scale=scale)
+    except ValueError as error:  # so small that its inverse is infinite
+        raise ConfigError(f"{source}: learner.{error}; give one above 1e-300") from None
     if "kernel" in learner.options:
         kernel = _object("kernel", learner.options["kernel"], f"{source}: learner.options.kernel")
     points = None if learner.max_points == "all" else learner.max_points

@@ -399,7 +399,7 @@ def _check_learner(learner: Learner, source: str) -> None:
             if getattr(learner, name):
                 raise ConfigError(
                     f'{source}: learner.{name} belongs to the learner "gp", not to '
-                    f'"{learner.name}"; its settings go into [learner.options]'
+                    f"{shown(learner.name)}; its settings go into [learner.options]"
                 )
     elif learner.options.keys() - {"kernel"}:
         raise ConfigError(
@@ -425,7 +425,7 @@ def _check_experts(config: Config, source: str) -> None:
         return
     raise ConfigError(
         f'{source}: query.rule = "{known.name}" compares the experts of an ensemble; it needs '
-        f'learner.name = "ensemble", got "{learner}"; "variance" is for any learner'
+        f'learner.name = "ensemble", got {shown(learner)}; "variance" is for any learner'
     )
 
 

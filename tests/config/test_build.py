@@ -482,6 +482,15 @@ def test_river_classifier_that_draws_gets_the_seed_unless_it_has_its_own() -> No
     assert built.seed == 9
 
 
+def test_a_length_scale_without_a_finite_inverse_is_reported() -> None:
+    learner = Learner(length_scale=1e-320, noise_variance=0.5, max_points=500)
+    with pytest.raises(
+        ConfigError,
+        match=r"^my\.toml: learner\.length_scale must be .*, got 1e-320; give one above 1e-300$",
+    ):
+        build_learner(learner, 1, source="my.toml")
+
+
 WRONG = {
     "os.system": (
         'learner.name = "os.system" is not allowed, expected "gp", "ensemble", "forest", '

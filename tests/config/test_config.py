@@ -167,6 +167,9 @@ WRONG = {
     '[learner]\nwindow = 200\nmax_points = "all"': (
         'learner.window = 200 and learner.max_points = "all" exclude each other'
     ),
+    f'[learner]\nname = "\\u202e{"x" * 100}"\nwindow = 3': (
+        f'learner.window belongs to the learner "gp", not to "\\u202e{"x" * 51}..."; its settings'
+    ),
     "[learner.options]\ndepth = 2": (
         'learner.options is for other learners; the settings of "gp" are '
         "length_scale, noise_variance, max_points, learn_hyperparameters, window and drift"
