@@ -142,7 +142,8 @@ def excess_of_answer(
         excess = _excess(n, "max_features", people.max_features, "names of privileged features")
     if excess is not None:
         return excess
-    if known is not None:
+    # A client that uses up the names must not keep supervisors from taking its labels back.
+    if known is not None and not people.is_trusted(answer.annotator):
         names = known.annotators()
         if answer.annotator is not None and answer.annotator not in names:
             n = len(names) + 1

@@ -42,8 +42,9 @@ class People:
     trusted
         Annotators, besides the supervisors, who are never in quarantine.
     max_labels, max_features, max_annotators
-        Limits of what one loop learns: labels, names of features, annotators. An input that
-        adds one more is rejected as `excessive`.
+        Limits of what one loop learns: labels, names of features, annotators (supervisors and
+        trusted annotators are accepted beyond it). An input that adds one more is rejected as
+        `excessive`.
     max_corrections
         Number of answers to one event beyond the first; see `n_said`.
     max_early_answers

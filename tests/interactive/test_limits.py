@@ -120,6 +120,22 @@ def test_one_annotator_too_many_is_rejected_and_a_known_one_is_accepted():
     assert outcome(loop.on_answer(answer(4, by=None), 4.0)) == "hall"
 
 
+def test_who_uses_up_the_names_keeps_no_supervisor_from_taking_the_labels_back():
+    loop = loop_with(max_annotators=2, supervisors=frozenset(["eve"]), trusted=frozenset(["tom"]))
+    for n in range(1, 5):
+        loop.on_event(event(n), float(n))
+    for n in (1, 2, 3):
+        loop.on_answer(answer(n, "lie", by=f"mal {n}"), float(n))
+    refused = too_many(3, "annotators", 2, "max_annotators")
+    assert outcome(loop.on_answer(answer(3, by="cy", answer_id="b"), 3.0)) == refused
+    undone = loop.on_answer(answer(1, None, by="eve", answer_id="undo", supersedes="a1"), 3.0)
+    assert not [each for each in undone if isinstance(each, Rejected)]
+    assert (
+        outcome(loop.on_answer(answer(2, by="eve", answer_id="c", supersedes="a2"), 3.0)) == "hall"
+    )
+    assert outcome(loop.on_answer(answer(4, by="tom"), 4.0)) == "hall"
+
+
 def test_one_correction_too_many_is_rejected():
     loop = loop_with(max_corrections=2)
     loop.on_event(event(1), 1.0)
