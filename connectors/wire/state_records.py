@@ -273,7 +273,8 @@ def line_of(key: bytes | None, data: bytes) -> LabelledExample:
     if not isinstance(example, LabelledExample):
         raise DecodeError(f"it must hold a labelled example, got {type(example).__name__}")
     entity = parts[0]
-    theirs = _joined(entity, example.event_id, str(example.revision))
+    # Not `_joined`: another program may have written an id with a separator.
+    theirs = SEPARATOR.join((entity, example.event_id, str(example.revision))).encode()
     if theirs != key or (entity and example.key != entity):
         raise DecodeError(f"its key must be {theirs!r:.80}, got {key!r:.80}")
     return example

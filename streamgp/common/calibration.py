@@ -399,7 +399,7 @@ class CalibrationSlope:
 
     def load_state(self, state: Sequence[float]) -> None:
         """Become what the state was taken from."""
-        self._slope, self._information = map(float, state)
+        self._slope, self._information = _finite(state)
 
 
 class LogisticCalibration:
@@ -468,8 +468,16 @@ class LogisticCalibration:
         if len(state) == 2:
             a, information = state
             state = (a, 1.0, information, 0.0, _PRECISION)
-        self._a, self._b, aa, ab, bb = map(float, state)
+        self._a, self._b, aa, ab, bb = _finite(state)
         self._information = (aa, ab, bb)
+
+
+def _finite(state: Sequence[float]) -> list[float]:
+    """Return numbers of a state; raise ValueError for one that is not finite."""
+    numbers = [float(value) for value in state]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(f"the state of a calibration must be finite, got {state!r:.80}")
+    return numbers
 
 
 def _logit(p: float) -> float:

@@ -255,11 +255,19 @@ def plain_features(x: Features) -> dict[str, Any] | list[list[Any]]:
 
 
 def features_of(plain: dict[str, Any] | list[list[Any]]) -> dict[FeatureName, Any]:
-    """Return the features that plain JSON values represent."""
+    """Return the features that plain JSON values represent.
+
+    Raises
+    ------
+    ValueError
+        If a value is none that `plain_features` returns.
+
+    """
     pairs = plain.items() if isinstance(plain, dict) else plain
-    return {
-        name: float(value["float"]) if isinstance(value, dict) else value for name, value in pairs
-    }
+    x = {name: float(value["float"]) if isinstance(value, dict) else value for name, value in pairs}
+    if not _PYTHON.issuperset(map(type, x.values())):
+        raise ValueError(f"features must be numbers or strings, got {plain!r:.80}")
+    return x
 
 
 def plain_name(name: FeatureName) -> bool | int | float | str:

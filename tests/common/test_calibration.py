@@ -159,6 +159,18 @@ def test_fading_is_of_one_kind_only():
     assert confidences.cells() == [(0.5, 1.0)]
 
 
+@pytest.mark.parametrize(
+    ("calibration", "state"),
+    [
+        (CalibrationSlope(0.1), [1.0, "nan"]),
+        (LogisticCalibration(), [0.0, 1.0, "inf", 0.0, 4.0]),
+    ],
+)
+def test_a_state_that_is_not_finite_is_refused(calibration, state):
+    with pytest.raises(ValueError, match=r"^the state of a calibration must be finite, got \["):
+        calibration.load_state(state)
+
+
 def test_a_state_as_text_is_the_same_bitwise():
     rng = np.random.default_rng(0)
     one, other = Confidences(32), Confidences(32)

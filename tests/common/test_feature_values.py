@@ -17,7 +17,13 @@ from streamgp import (
     SkepticalClassifier,
     isgp,
 )
-from streamgp.common.feature_values import as_number, is_missing, plain_features, text_code
+from streamgp.common.feature_values import (
+    as_number,
+    features_of,
+    is_missing,
+    plain_features,
+    text_code,
+)
 from streamgp.interactive import Event, KeyedLoops
 
 
@@ -143,3 +149,9 @@ def test_a_value_that_cannot_be_converted_is_refused_in_words(value):
     assert refused.reason.startswith("the learner refuses it: feature 'a' must be a number or a")
     [refused] = KeyedLoops(isgp(seed=1), keep_changes=True).on_event(event, now=0.0)
     assert refused.reason.startswith("feature 'a' must be a number or a string")
+
+
+@pytest.mark.parametrize("plain", [{"a": []}, {"a": [1.0]}, [["a", [2]]]])
+def test_what_cannot_be_saved_is_no_saved_feature(plain):
+    with pytest.raises(ValueError, match=r"^features must be numbers or strings, got "):
+        features_of(plain)

@@ -218,6 +218,12 @@ UNREADABLE = [
         good,
         r"^consensus:3:7 .*: its key must be b'bob\\x1fe1\\x1f0',",
     ),
+    (
+        "consensus",
+        b"ann\x1fe1\x1f0",
+        good.replace(b'"e1"', b'"e\\u001f1"'),
+        r"^consensus:3:7 .*: its key must be b'ann\\x1fe\\x1f1\\x1f0',",
+    ),
 ]
 
 
