@@ -188,6 +188,8 @@ class EarlyAnswers:
         """
         found: list[EarlyAnswer] = []
         for entity, name, value in parts:
+            if value is None and _NAME.fullmatch(name) is None:
+                continue  # a record that `streamgp recover` has removed
             try:
                 offset = self._offset(name)
                 if offset in self._waiting:

@@ -17,10 +17,16 @@ import click
 
 from connectors.topics import Outgoing, Reader, Record, TopicName
 from connectors.wire.inbound import flaw_of_name
-from connectors.wire.state_records import CONFIGURATION, SEPARATOR, parts_of, value_of
+from connectors.wire.state_records import (
+    CONFIGURATION,
+    SEPARATOR,
+    History,
+    HistoryError,
+    parts_of,
+)
 from connectors.worker.compatibility import is_on_flink
 from connectors.worker.losses import RECOVER
-from streamgp.apps.console import INTERRUPTED, agreed, number, progress, tell
+from streamgp.apps.console import INTERRUPTED, agreed, in_one_line, number, progress, tell
 from streamgp.apps.deployment.deployment import (
     PATIENCE_S,
     Deployment,
@@ -85,8 +91,10 @@ class Traces:
         """Process the next record of either topic."""
         key = record.key or b""
         if record.topic == "state" and parts_of(key) == ("", CONFIGURATION):
-            value = record.value
-            self.on_flink = value is not None and is_on_flink(value_of("", CONFIGURATION, value))
+            history = History()
+            history.take(record)
+            with in_one_line(HistoryError):
+                self.on_flink = is_on_flink(history.configuration or {})
         if not key.startswith(self._key_of("")):
             return
         name = (record.topic, key)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from time import time_ns
 from typing import Any
@@ -22,7 +23,7 @@ from connectors.topics import COMPACTED, Outgoing, Record, Topics
 from connectors.wire import state_records
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound, original_headers
-from connectors.wire.state_records import APART, History, is_foreign
+from connectors.wire.state_records import APART, History, Unreadable, is_foreign
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
     OtherGroupError,
@@ -32,6 +33,7 @@ from connectors.worker.compatibility import (
     interrupted_command,
     signature,
 )
+from connectors.worker.early_answers import EarlyAnswers
 from connectors.worker.losses import FORGOTTEN, Losses, forgotten_in
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp.apps.console import agreed, in_one_line, number, progress
@@ -167,7 +169,9 @@ def _without_unreadable(there: Deployment, histories: Mapping[int, History]) -> 
     outbox = Outbound(source_of(there.group), keyed=there.config.worker.keyed)
     nulls = []
     for partition, history in histories.items():
-        for topic, key, what in history.unreadable():
+        # The second ones can be read only once the first ones are gone.
+        every = chain(history.unreadable(), _unusable(there, partition, history))
+        for topic, key, what in every:
             null = Outgoing(topic=topic, partition=partition, key=key, value=None)
             if topic == "consensus" and there.is_in_directory:
                 null = outbox.erase(key, partition)
@@ -187,6 +191,17 @@ def _without_unreadable(there: Deployment, histories: Mapping[int, History]) -> 
     if nulls:
         click.echo(_ABOUT_UNREADABLE)
     return nulls
+
+
+def _unusable(there: Deployment, partition: int, history: History) -> Iterator[Unreadable]:
+    """Yield the records of waiting answers that a worker would refuse."""
+    for entity, name, value in history.early():
+        answers = EarlyAnswers(partition, keyed=there.config.worker.keyed)
+        try:
+            answers.take_over([(entity, name, value)])
+        except SnapshotError as error:
+            null = state_records.state(entity, name, None, partition)
+            yield Unreadable("state", null.key or b"", str(error))
 
 
 def _of_group(records: Iterable[Record], group: str) -> Iterator[Record]:

@@ -826,6 +826,24 @@ def test_an_overwritten_record_of_the_partition_is_written_anew(small: Small, ke
     assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
 
 
+def test_a_waiting_answer_that_cannot_be_read_is_removed(small: Small) -> None:
+    with_labels(small)
+    key = b"ann\x1fearly/1"
+    value = b'{"type":"state","version":1,"key":"ann","name":"early/1","value":{}}'
+    overwrite(small, "state", key, value)
+    flaw = "state 'early/1' of 'ann' is no answer that waits: its name must be early/answers:"
+    assert flaw in refusal(small)
+    assert flaw in small.done("recover", "--yes")
+    assert newest(small, "state")[key] is None
+    assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
+
+
+def test_forget_names_an_overwritten_configuration(small: Small) -> None:
+    with_labels(small)
+    place = overwrite(small, "state", b"\x1fconfiguration")
+    assert f"{place} is nothing that this streamgp writes" in small.wrong("forget", "ann", "--yes")
+
+
 def test_a_foreign_record_in_a_directory_is_removed(in_directory: Small) -> None:
     small = in_directory
     with directory_of_topics(small):

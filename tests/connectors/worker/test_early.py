@@ -172,7 +172,7 @@ def test_an_answer_that_can_no_longer_be_read_waits_for_nothing_but_its_end():
     ("name", "value", "reason"),
     [
         ("early/answers:4:1", {}, "its name must be early/answers:3:<offset>"),
-        ("early/events:3:1", None, "its name must be early/answers:3:<offset>"),
+        ("early/events:3:1", {}, "its name must be early/answers:3:<offset>"),
         ("early/answers:3:1", {}, "'key'"),
         ("early/answers:3:1", [], "list indices must be"),
         (
@@ -186,3 +186,9 @@ def test_state_that_is_no_answer_is_refused(name, value, reason):
     why = f"^state '{name}' of 'ann' is no answer that waits: .*({reason})"
     with pytest.raises(SnapshotError, match=why):
         EarlyAnswers(3, keyed=True).take_over([("ann", name, value)])
+
+
+def test_a_null_that_removed_a_record_of_another_program_is_passed_over():
+    answers = EarlyAnswers(3, keyed=True)
+    answers.take_over([("ann", "early/events:3:1", None), ("ann", "early/answers:3:1", None)])
+    assert answers.state() == []
