@@ -122,6 +122,19 @@ def test_two_people_see_each_other_and_never_the_same_card(open_page: Open, tmp_
     assert sorted(str(one.annotator) for one in found) == 3 * ["ann"] + 3 * ["ben"]
 
 
+def test_preferences_name_the_annotator_whose_link_was_opened_last(
+    open_page: Open, tmp_path: Path
+) -> None:
+    invites = Invites(tmp_path / "invites.json")
+    with Served(asked(1), invites=invites) as served:
+        url = f"http://127.0.0.1:{served.port}"
+        page = open_page(f"{url}/join/{invites.invite('ann')}")
+        for name in ("ann", "<b>ben"):
+            page.goto(f"{url}/join/{invites.invite(name)}")
+            page.get_by_role("button", name="Preferences").click()
+            expect(page.get_by_role("dialog")).to_contain_text(f"You answer as {name}.")
+
+
 def test_how_sure_an_answer_is_can_be_said_or_left_out(open_page: Open) -> None:
     topics = asked(3)
     with Served(topics, settings=PageSettings(asks_confidence=True)) as served:

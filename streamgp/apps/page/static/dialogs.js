@@ -257,6 +257,8 @@ export function showPreferences(desk, changed) {
   const form = element(
     "form",
     { class: "preferences-form" },
+    // Whoever opens another annotator's link answers in that name from then on.
+    element("p", { class: "quiet" }, parts("preferences.name", { name: element("bdi", {}, desk.me.name) })),
     element("h3", {}, text("preferences.asked")),
     row("quiet_from", field("quiet_from", { type: "time", value: now.quiet_from ?? "" })),
     row("quiet_to", field("quiet_to", { type: "time", value: now.quiet_to ?? "" })),
