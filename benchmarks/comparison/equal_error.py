@@ -7,11 +7,12 @@ the seeds is within 3 % of that, or five settings have been tried, without regar
 no setting fits, the closest with fewer labels counts, or labels are cut off.
 
 Two learners: a Gaussian process, which knows where it knows nothing, and River's forest, which has
-class probabilities only. Scaling and challenges are those of `isgp()`. The first 2000 events of
-five logs, as recorded, but wisdm and pendigits in random order, since their rows do not follow each
-other in time; 20 % wrong answers, evenly distributed over the other classes; three seeds. Accuracy
-is progressive, and an event without a prediction counts as wrong. `above` is the mean over the logs
-of the accuracy minus that of `EqualErrorAsk`; ± is the standard error over logs.
+class probabilities only. Challenges are those of `isgp()`, and features are scaled by the first 200
+events. The first 2000 events of five logs, as recorded, but wisdm and pendigits in random order,
+since their rows do not follow each other in time; 20 % wrong answers, evenly distributed over the
+other classes; three seeds. Accuracy is progressive, and an event without a prediction counts as
+wrong. `above` is the mean over the logs of the accuracy minus that of `EqualErrorAsk`; ± is the
+standard error over logs.
 
 """
 

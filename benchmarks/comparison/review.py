@@ -7,8 +7,8 @@ curve over the parameter `c` of `SkepticalAsk`; ± is the standard error over th
 together with challenges of fresh labels, as in `isgp()`, and once with fresh labels believed
 (`NeverChallenge`).
 
-The second table is about `isgp()` as it is: challenges, and how many of them were about right
-labels, for annotators with several error rates.
+The second table is about the learner of `isgp()` without a review: challenges, and how many of them
+were about right labels, for annotators with several error rates.
 
 Three logs, 2000 events each: wifi_rooms and places_1 (an ExtraSensory user) as recorded, wisdm,
 whose rows do not follow each other in time, in random order. Wrong answers, 20 % in the first

@@ -3,12 +3,13 @@
 WiFi rooms as recorded, WISDM and Pendigits in random order, 2000 events each; progressive accuracy
 and its cost. All learners have the same annotators, through `interactive_val_score`.
 
-`isgp()` asks freely. Every other learner has a budget for as many labels as `isgp()` asked for on
-the same stream (`RateBudget`, which asks where the two best classes are closest), except for the
-rows that say "as it comes". Challenges: *by doubt*, as in `isgp()`, weigh the probability of the
-label against the annotator's record; *by confidence*, if the prediction is another class and the
-confidence of boosting, one minus the second largest probability divided by the largest, exceeds a
-threshold; *always*, whenever the prediction is another class.
+`isgp()`, here without filter and with the scaling of the first events, asks freely. Every other
+learner has a budget for as many labels as it asked for on the same stream (`RateBudget`, which asks
+where the two best classes are closest), except for the rows that say "as it comes". Challenges: *by
+doubt*, as in `isgp()`, weigh the probability of the label against the annotator's record; *by
+confidence*, if the prediction is another class and the confidence of boosting, one minus the second
+largest probability divided by the largest, exceeds a threshold; *always*, whenever the prediction
+is another class.
 
 """
 
@@ -46,7 +47,7 @@ from streamgp.query import (
 from streamgp.query.strategies import AskRule, ChallengeRule
 
 _ERROR_RATE = 0.2
-_ISGP = "isgp()"
+_ISGP = "isgp(), no filter, scaled once"
 # Logs, each with the order in which it is played.
 _ORDERS = {"wifi_rooms": "recorded", "wisdm": "random", "pendigits": "random"}
 

@@ -44,13 +44,13 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (
         "docs/choosing.md",
         "compare",
-        {"learner": "isgp()", "share": "10%"},
+        {"learner": "learner of isgp()", "share": "10%"},
         "{accuracy:.3f} with {labels:.0f} labels in 2000 events",
     ),
     (
         "docs/choosing.md",
         "compare",
-        {"learner": "isgp()", "share": "3%"},
+        {"learner": "learner of isgp()", "share": "3%"},
         "{accuracy:.3f} with {labels:.0f} labels; other Gaussian processes",
     ),
     (

@@ -283,7 +283,7 @@ TABLES = {
     "compare-shortly": Table(
         measured="compare",
         rows={
-            "`isgp()`": {"learner": "isgp()"},
+            "learner of `isgp()`": {"learner": "learner of isgp()"},
             "`EnsembleGPClassifier`, at a rate": {"learner": "EnsembleGPClassifier() at a rate"},
             "`PrivilegedGPClassifier`, answers that carry nothing": {
                 "learner": "PrivilegedGPClassifier()"

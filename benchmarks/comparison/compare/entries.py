@@ -57,7 +57,8 @@ from streamgp.query import (
 
 # --- entries
 
-ISGP = "isgp()"
+# Without filter, renewed scaling and drift test, which suit any learner.
+ISGP = "learner of isgp()"
 PRIVILEGED = "PrivilegedGPClassifier()"
 ENSEMBLE = "EnsembleGPClassifier()"
 CHALLENGED, BELIEVED = "SkepticalChallenge (default)", "NeverChallenge"

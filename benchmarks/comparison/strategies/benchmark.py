@@ -4,8 +4,8 @@ Only the asking differs: classifier and challenges are those of `isgp()` through
 are scaled by the first 200 events. Every rule's parameter is tuned, for each log and number of
 labels, until the number of labels fits, without regard to accuracy. Where no setting fits, the
 labels are cut off at the number wanted (`hard limit` is the share of runs that ended this way). The
-numbers of labels are 5, 10 and 20 % of the events: by itself `isgp()` asks about 10 %, so these are
-half as many as it wants, as many, and twice as many.
+numbers of labels are 5, 10 and 20 % of the events: by itself `SkepticalAsk()` asks about 10 % here,
+so these are half as many as it wants, as many, and twice as many.
 
 Six logs, the first 2000 events of each, as recorded where rows follow each other in time, otherwise
 in random order and class after class; 20 % wrong answers; three seeds. Every log has the same
