@@ -5,8 +5,9 @@ modules beside this one says from which file of `benchmarks/results` its numbers
 benchmarks write these files: `python -m benchmarks.NAME --json benchmarks/results/NAME.json`. A
 test checks that the pages are what this program writes.
 
-With `--list` it prints which table of which page comes from which file, and which pages name a
-benchmark whose numbers were typed by hand when they were measured.
+With `--list` it prints which table of which page comes from which file, which page has sentences
+that are compared with a file, and which pages name a benchmark whose numbers were typed by hand
+when they were measured.
 
 """
 
@@ -33,6 +34,10 @@ TABLES: dict[str, Table] = {
     for module in (boosting, learners, papers, people, speed, strategies)
     for name, table in module.TABLES.items()
 }
+
+_BAYES = "River Gaussian naive Bayes at a rate"
+_RANDOM: Where = {"order": "random", "noise": 0.1}
+_PENDIGITS: Where = {"set": "Pendigits", "way": "active"}
 
 SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (
@@ -96,13 +101,49 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         "the best learner in {accuracy_%:.1f}",
     ),
     *(
-        (
-            "docs/measured.md",
-            "egp",
-            {"problem": problem, "preset": "default", "rule": "all labels"},
-            f"{{NMSE 1:~2p}} ({problem})",
+        ("docs/measured.md", measured, where, words)
+        for measured, where, words in (
+            (
+                "compare",
+                {"learner": "learner of isgp()", "share": "3%"},
+                "accuracy is {accuracy:.3f} and",
+            ),
+            (
+                "compare",
+                {"learner": "learner of isgp()", "share": "10%"},
+                "and {accuracy:.3f} for the learner of `isgp()`",
+            ),
+            ("compare", {"learner": _BAYES, "share": "3%"}, "and {accuracy:.3f} and"),
+            ("compare", {"learner": _BAYES, "share": "10%"}, "and {accuracy:.3f} for River's best"),
+            ("strategies", {"rule": "SkepticalAsk"}, "a mean accuracy of {accuracy:.3f},"),
+            ("strategies", {"rule": "Split"}, "`Split` of scikit-activeml {accuracy:.3f},"),
+            ("strategies", {"rule": "RandomAsk"}, "asking at random {accuracy:.3f},"),
+            ("strategies", {"rule": "EntropySampler"}, "`EntropySampler` {accuracy:.3f} |"),
+            ("isgp", {"learner": "paper: ISGP", **_RANDOM}, "F1 is {f1:.3f} with"),
+            ("isgp", {"learner": "default, within 70", **_RANDOM}, "{f1:.3f} with the default"),
+            ("isgp", {"learner": "default: all labels, trusted", **_RANDOM}, "{f1:.3f} with all"),
+            ("boosting", {"setting": "paper", "method": "CB", **_PENDIGITS}, "asking, {error:.1%}"),
+            (
+                "boosting",
+                {"setting": "paper", "method": "GB", **_PENDIGITS},
+                "instead of {error:.1%}",
+            ),
+            (
+                "boosting",
+                {"setting": "default", "method": "CB", **_PENDIGITS},
+                "and {error:.1%} with the default",
+            ),
+            ("kafka", {"loop": "worker, 50 examples per key"}, "| {events per s:,.0f} per second"),
+            ("kafka", {"loop": "bare client"}, "a bare client {events per s:,.0f} |"),
+            *(
+                (
+                    "egp",
+                    {"problem": problem, "preset": "default", "rule": "all labels"},
+                    f"{{NMSE 1:~2p}} ({problem})",
+                )
+                for problem in ("Branin", "Currin", "SARCOS")
+            ),
         )
-        for problem in ("Branin", "Currin", "SARCOS")
     ),
     (
         "docs/choosing.md",
@@ -122,7 +163,7 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
             ("docs/numbers.md", "none", "without a review in {many_wrong_kept},"),
             ("docs/numbers.md", "none, more labels", "with more labels in {many_wrong_kept}."),
             ("docs/measured.md", "leave one out", "squared error is {NMSE:.3f} of the variance"),
-            ("docs/measured.md", "none, more labels", "but no review {NMSE:.3f}."),
+            ("docs/measured.md", "none, more labels", "but no review {NMSE:.3f} |"),
             ("docs/decisions/old-labels.md", "leave one out", "with a review is {NMSE:.3f},"),
             ("docs/decisions/old-labels.md", "none, more labels", "and none {NMSE:.3f};"),
         )
@@ -173,16 +214,23 @@ def sources() -> Iterator[tuple[str, str, str]]:
     for path in pages():
         text = path.read_text(encoding="utf-8")
         place = path.relative_to(ROOT)
-        backed = set()
+        quoted = {measured for page, measured, _, _ in SENTENCES if page == str(place)}
+        backed = set(quoted)
         for block in BLOCK.finditer(text):
             table = TABLES[block[1]]
             backed.add(table.measured)
             line = text.count("\n", 0, block.start()) + 1
-            file = (RESULTS / f"{table.measured}.json").relative_to(ROOT)
-            when = document(table.measured)["date"]
-            yield f"{place}:{line}", f"table {block[1]}", f"{file}, measured {when}"
+            yield f"{place}:{line}", f"table {block[1]}", _measured(table.measured)
+        for name in sorted(quoted):
+            yield f"{place}", "sentences", _measured(name)
         for name in sorted({*COMMAND.findall(text)} - backed):
             yield f"{place}", f"benchmarks.{name}", "typed, as measured at the time"
+
+
+def _measured(name: str) -> str:
+    """Return the results file of a benchmark, and when it was written."""
+    file = (RESULTS / f"{name}.json").relative_to(ROOT)
+    return f"{file}, measured {document(name)['date']}"
 
 
 def main() -> None:

@@ -92,15 +92,6 @@ TABLES = {
         ),
         columns=spread(_ERROR, _SETS),
     ),
-    "boosting-shortly": Table(
-        measured="boosting",
-        rows={
-            "gradient boosting, the paper's setting": _active("paper", "GB"),
-            "Confidence Boosting, the paper's setting": _active("paper", "CB"),
-            "Confidence Boosting, default": _active("default", "CB"),
-        },
-        columns=spread(_ERROR, _SETS),
-    ),
     "boosting-gain": Table(
         measured="boosting",
         rows={

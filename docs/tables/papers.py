@@ -135,15 +135,6 @@ TABLES = {
             "SRF, online forest, at ISGP's questions": "SRF, online forest, at ISGP's questions",
         }
     ),
-    "isgp-shortly": _isgp(
-        **{
-            "paper's preset, never challenging": "paper: never challenging",
-            "paper's preset, ISGP": "paper: ISGP",
-            "skeptical random forest at ISGP's questions": "SRF at ISGP's questions",
-            "default, within 70 (100) questions": "default, within $limit",
-            "all labels, believed": "default: all labels, trusted",
-        }
-    ),
     "isgp-variants": Table(
         measured="isgp",
         rows=each(
@@ -162,23 +153,6 @@ TABLES = {
             },
         ),
         columns=spread("{f1:.3f}, {labels:.0f} + {challenges:.0f}", _GAUSSIANS),
-    ),
-    "egp": Table(
-        measured="egp",
-        rows={
-            "asking at random": {"preset": "default", "rule": "random"},
-            "where the variance is largest": {"preset": "default", "rule": "variance"},
-            "as the paper proposes (KL)": {"preset": "default", "rule": "KL (paper)"},
-            "the same, the paper's preset": {"preset": "paper", "rule": "KL (paper)"},
-        },
-        columns={
-            f"{problem}, {rate:.0%}".replace("%", " %"): (
-                {"problem": problem},
-                f"{{NMSE {rate}:~2p}} ± {{se {rate}:~1p}}",
-            )
-            for problem in ("Branin", "Currin", "SARCOS")
-            for rate in (0.1, 0.2)
-        },
     ),
     "egp-default": _egp_errors("default"),
     "egp-paper": _egp_errors("paper"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from table import Table, crossed, each, spread
+from table import Table, crossed, each
 
 _HALVES = "{accuracy:.3f}, {second half:.3f}"
 _LIES = "{lies, mean:.0f} (at most {lies, most:.0f})"
@@ -279,26 +279,6 @@ TABLES = {
             "µs": ({"share": "10%"}, "{us per event:.0f}"),
         },
         best="10 %",
-    ),
-    "compare-shortly": Table(
-        measured="compare",
-        rows={
-            "learner of `isgp()`": {"learner": "learner of isgp()"},
-            "`EnsembleGPClassifier`, at a rate": {"learner": "EnsembleGPClassifier() at a rate"},
-            "`PrivilegedGPClassifier`, answers that carry nothing": {
-                "learner": "PrivilegedGPClassifier()"
-            },
-            "`OnlineForestClassifier`, 100 trees": {"learner": "OnlineForestClassifier(100 trees)"},
-            "`ConfidenceBoostingClassifier`, at a rate": {
-                "learner": "ConfidenceBoostingClassifier() at a rate"
-            },
-            "River's best: Gaussian naive Bayes, at a rate": {
-                "learner": "River Gaussian naive Bayes at a rate"
-            },
-        },
-        columns=spread(
-            "{accuracy:.3f}", each("share", **{"accuracy, 3 %": "3%", "accuracy, 10 %": "10%"})
-        ),
     ),
     "compare-asking": Table(
         measured="compare",

@@ -151,14 +151,6 @@ TABLES = {
             "share of the bare client": "{share of bare:.2f}",
         },
     ),
-    "kafka-shortly": Table(
-        measured="kafka",
-        rows=_KAFKA_LOOPS,
-        columns={
-            "events per second": "{events per s:,.0f}",
-            "share of the bare client": "{share of bare:.2f}",
-        },
-    ),
     "kafka-cpu": Table(
         measured="kafka",
         rows={title: {"CPU of": where["loop"]} for title, where in _KAFKA_LOOPS.items()},

@@ -87,16 +87,6 @@ TABLES = {
             "without": "{without:.3f} ({rank without}.)",
         },
     ),
-    "strategies-shortly": Table(
-        measured="strategies",
-        rows={
-            "streamgp's default": {"rule": _DEFAULT},
-            "`Split` of scikit-activeml": {"rule": "Split"},
-            "asking at random": {"rule": "RandomAsk"},
-            "River's `EntropySampler`": {"rule": "EntropySampler"},
-        },
-        columns={"mean accuracy": "{accuracy:.3f}", "µs per decision": "{us per decision:.0f}"},
-    ),
     "equal-error": Table(
         measured="equal_error",
         head="learner | log",
