@@ -123,6 +123,7 @@ def test_a_number_that_no_row_or_several_have_is_an_error(where, n):
         (None, ".1f", "-"),
         ("abrupt", "", "abrupt"),
         (0.0548, ".1p", "5.5"),
+        (92.9, ".3s", ".929"),
         (0.000514, "~2p", ".051"),
         (0.0548, "~2p", "5.5"),
         (22.66, "~1", "22.7"),

@@ -92,13 +92,13 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         "docs/choosing.md",
         "peers",
         {"log": "wisdm, recorded", "classifier": "no change"},
-        "On WISDM in the order of its file it is right in {accuracy_%:.1f} %",
+        "On WISDM in the order of its file it has {accuracy_%:.3s},",
     ),
     (
         "docs/choosing.md",
         "peers",
         {"log": "wisdm, recorded", "classifier": "200 points, learning hyperparameters"},
-        "the best learner in {accuracy_%:.1f}",
+        "the best learner {accuracy_%:.3s} ",
     ),
     *(
         ("docs/measured.md", measured, where, words)
@@ -149,7 +149,7 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         "docs/choosing.md",
         "reservoir",
         {"log": "mean", "asks": "l2fm alone"},
-        "{whole_log_advantage:.1p} points more of the log are right in the end",
+        "the share of the log that is right in the end is {whole_log_advantage:.3f} larger",
     ),
     *(
         (page, "review_numbers", {"function": "all", "wrong_answers": 0.2, "review": arm}, words)

@@ -78,9 +78,9 @@ def spread(template: str, wheres: Mapping[str, Where]) -> dict[str, tuple[Where,
 class Value:
     """A value of a row, formatted as in the pages: .951, −1.20, and - for none.
 
-    Besides the usual formats there are `.1p`, per cent without the sign, and `~2`, as many decimals
-    as show two significant digits, but at least one; `~2p` is both. With `,` a space separates the
-    thousands of large numbers: 13 833, but 1509.
+    Besides the usual formats there are `.1p`, per cent without the sign, `.3s`, a percentage as a
+    share, and `~2`, as many decimals as show two significant digits, but at least one; `~2p` is
+    both. With `,` a space separates the thousands of large numbers: 13 833, but 1509.
     """
 
     def __init__(self, value: Any) -> None:
@@ -94,6 +94,8 @@ class Value:
             return value
         if how.endswith("p"):
             value, how = 100.0 * value, how[:-1] + "f" * (not how.startswith("~"))
+        elif how.endswith("s"):
+            value, how = value / 100.0, how[:-1] + "f"
         if how.startswith("~"):
             before = math.floor(math.log10(abs(value))) if value else 0
             how = f".{max(1, int(how[1:]) - 1 - before)}f"
