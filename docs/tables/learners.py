@@ -256,7 +256,7 @@ TABLES = {
         },
         columns=_BOUNDED,
     ),
-    "peers": Table(measured="peers", rows=_PEERS, columns=spread("{accuracy_%:.1f}", _PEERS_LOGS)),
+    "peers": Table(measured="peers", rows=_PEERS, columns=spread("{accuracy_%:.3s}", _PEERS_LOGS)),
     "peers-times": Table(
         measured="peers", rows=_PEERS, columns=spread("{us_at_the_end:.0f}", _PEERS_LOGS)
     ),
