@@ -131,11 +131,18 @@ class PageScene:
             return False
 
 
+_ports: set[int] = set()
+
+
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+    """Return a port that no scene has had: browsers keep what they store by address."""
+    while True:
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port: int = found.getsockname()[1]
+        if port not in _ports:
+            _ports.add(port)
+            return port
 
 
 # --- Messages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -52,36 +53,104 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageScene]
     scene.kill()
 
 
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens an address in a context of its own; errors of the page's scripts fail the test."""
-    contexts = []
-    errors: list[str] = []
+class Tabs:
+    """Tabs of the browser; each is alone in a context, with storage of its own.
 
-    def opened(url: str, **options: Any) -> Any:
-        context = browser.new_context(**{"locale": "en-GB", **options})
+    One without options is used again: to make it takes as long as all that a test does with it.
+    What the page of one scene has stored, that of another does not find, as no two have the same
+    address.
+
+    """
+
+    def __init__(self, browser: Any) -> None:
+        self._browser = browser
+        self._kept: list[Any] = []
+
+    def new(self, **options: Any) -> Any:
+        """Return a new tab, whose context is to be closed by the caller."""
+        context = self._browser.new_context(**{"locale": "en-GB", **options})
         context.set_default_timeout(PATIENCE_MS)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: note_refusal(said.text))
-        page.goto(url)
-        return page
+        return context.new_page()
 
-    def note_refusal(said: str) -> None:
-        if "Content Security Policy" in said:
-            errors.append(said)
+    def take(self) -> Any:
+        """Return a tab that nobody uses, to be given back."""
+        return self._kept.pop() if self._kept else self.new()
 
-    yield opened
-    for context in contexts:
-        context.close()
+    def give_back(self, tab: Any) -> None:
+        """Leave the page, and undo what a test may do to a tab: open others, hold back requests."""
+        for other in tab.context.pages:
+            if other is not tab:
+                other.close()
+        tab.goto("about:blank")
+        tab.unroute_all()
+        tab.context.unroute_all()
+        tab.context.set_offline(False)
+        self._kept.append(tab)
+
+
+@pytest.fixture(scope="package")
+def tabs(browser: Any) -> Tabs:
+    return Tabs(browser)
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[[Any], Any]]:
+    """Watches a tab until the test ends, which errors of a page's scripts fail."""
+    watched, errors = [], []
+
+    def note_error(error: Any) -> None:
+        errors.append(str(error))
+
+    def note_refusal(said: Any) -> None:
+        if "Content Security Policy" in said.text:
+            errors.append(said.text)
+
+    def watch(tab: Any) -> Any:
+        tab.on("pageerror", note_error)
+        tab.on("console", note_refusal)
+        watched.append(tab)
+        return tab
+
+    yield watch
+    for tab in watched:
+        tab.remove_listener("pageerror", note_error)
+        tab.remove_listener("console", note_refusal)
     assert errors == []
 
 
 @pytest.fixture
-def look(open_page: Callable[..., Any], scene: PageScene) -> Callable[..., Any]:
-    """Opens the page of the scene."""
-    return lambda **options: open_page(scene.url, **options)
+def open_page(tabs: Tabs, watched: Callable[[Any], Any]) -> Iterator[Callable[..., Any]]:
+    """Opens an address in a tab of its own."""
+    with contextlib.ExitStack() as opened:
+
+        def open_it(url: str, **options: Any) -> Any:
+            tab = watched(tabs.new(**options))
+            opened.callback(tab.context.close)
+            tab.goto(url)
+            return tab
+
+        yield open_it
+
+
+@pytest.fixture
+def look(
+    open_page: Callable[..., Any],
+    tabs: Tabs,
+    watched: Callable[[Any], Any],
+    scene: PageScene,
+) -> Iterator[Callable[..., Any]]:
+    """Opens the page of the scene; `alone`, in a tab of its own, if it sets a clock or a size."""
+    with contextlib.ExitStack() as taken:
+
+        def look_at_it(*, alone: bool = False, **options: Any) -> Any:
+            if alone or options:
+                return open_page(scene.url, **options)
+            tab = watched(tabs.take())
+            taken.callback(tabs.give_back, tab)
+            tab.goto(scene.url)
+            return tab
+
+        yield look_at_it
 
 
 @pytest.fixture(scope="session")

@@ -229,7 +229,7 @@ def test_expired_question_is_not_asked_without_a_connection(scene: PageScene, lo
     ends = dict.fromkeys((1, 2, 4), at + 3600.0)
     scene.write(*(label_request(n, at=at - 60.0, expires_at=ends.get(n)) for n in range(6)))
     scene.start()
-    page = look()
+    page = look(alone=True)
     page.clock.install()
     with page.expect_response("**/api/reserve"):
         page.reload()
@@ -247,7 +247,7 @@ def test_expired_question_is_not_asked_without_a_connection(scene: PageScene, lo
 def test_reserve_that_comes_late_asks_nothing_twice(scene: PageScene, look: Look) -> None:
     ask(scene, 4)
     scene.start()
-    page = look()
+    page = look(alone=True)
     # Or the request of the page before the reload might be held as well.
     with page.expect_response("**/api/reserve"):
         page.reload()
@@ -1270,7 +1270,7 @@ def test_clock_set_back_keeps_no_question_away(scene: PageScene, look: Look) -> 
     """An answer taken back elsewhere comes again, whatever the clock says meanwhile."""
     ask(scene, 1)
     scene.start()
-    page = look()
+    page = look(alone=True)
     page.clock.install()
     page.reload()
     press(page, "3")
