@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -56,15 +57,15 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageScene]
 class Tabs:
     """Tabs of the browser; each is alone in a context, with storage of its own.
 
-    One without options is used again: to make it takes as long as all that a test does with it.
-    What the page of one scene has stored, that of another does not find, as no two have the same
-    address.
+    One is used again with the same options: to make it takes as long as all that a test does with
+    it. What the page of one scene has stored, that of another does not find, as no two have the
+    same address.
 
     """
 
     def __init__(self, browser: Any) -> None:
         self._browser = browser
-        self._kept: list[Any] = []
+        self._kept: defaultdict[str, list[Any]] = defaultdict(list)
 
     def new(self, **options: Any) -> Any:
         """Return a new tab, whose context is to be closed by the caller."""
@@ -72,12 +73,12 @@ class Tabs:
         context.set_default_timeout(PATIENCE_MS)
         return context.new_page()
 
-    def take(self) -> Any:
-        """Return a tab that nobody uses, to be given back."""
-        return self._kept.pop() if self._kept else self.new()
-
-    def give_back(self, tab: Any) -> None:
-        """Leave the page, and undo what a test may do to a tab: open others, hold back requests."""
+    @contextlib.contextmanager
+    def lent(self, **options: Any) -> Iterator[Any]:
+        """Yield a tab that nobody else uses; the test may open others and hold back requests."""
+        kept = self._kept[repr(options)]
+        tab = kept.pop() if kept else self.new(**options)
+        yield tab
         for other in tab.context.pages:
             if other is not tab:
                 other.close()
@@ -85,7 +86,7 @@ class Tabs:
         tab.unroute_all()
         tab.context.unroute_all()
         tab.context.set_offline(False)
-        self._kept.append(tab)
+        kept.append(tab)
 
 
 @pytest.fixture(scope="package")
@@ -96,7 +97,7 @@ def tabs(browser: Any) -> Tabs:
 @pytest.fixture
 def watched() -> Iterator[Callable[[Any], Any]]:
     """Watches a tab until the test ends, which errors of a page's scripts fail."""
-    watched, errors = [], []
+    tabs, errors = [], []
 
     def note_error(error: Any) -> None:
         errors.append(str(error))
@@ -108,11 +109,11 @@ def watched() -> Iterator[Callable[[Any], Any]]:
     def watch(tab: Any) -> Any:
         tab.on("pageerror", note_error)
         tab.on("console", note_refusal)
-        watched.append(tab)
+        tabs.append(tab)
         return tab
 
     yield watch
-    for tab in watched:
+    for tab in tabs:
         tab.remove_listener("pageerror", note_error)
         tab.remove_listener("console", note_refusal)
     assert errors == []
@@ -140,13 +141,12 @@ def look(
     scene: PageScene,
 ) -> Iterator[Callable[..., Any]]:
     """Opens the page of the scene; `alone`, in a tab of its own, if it sets a clock or a size."""
-    with contextlib.ExitStack() as taken:
+    with contextlib.ExitStack() as lent:
 
         def look_at_it(*, alone: bool = False, **options: Any) -> Any:
-            if alone or options:
+            if alone:
                 return open_page(scene.url, **options)
-            tab = watched(tabs.take())
-            taken.callback(tabs.give_back, tab)
+            tab = watched(lent.enter_context(tabs.lent(**options)))
             tab.goto(scene.url)
             return tab
 

@@ -91,7 +91,7 @@ def test_card_fits_and_is_accessible(
     write_cards(scene, kind)
     scene.start()
     # The policy is left out for axe alone, which puts a script into the page.
-    page = look(bypass_csp=True, reduced_motion="reduce")
+    page = look(alone=True, bypass_csp=True, reduced_motion="reduce")
     expect(page.locator(".rest.done" if kind == "rest" else "#card")).to_be_visible()
     if kind == "number":
         page.locator("#value").press("Enter")
@@ -138,7 +138,7 @@ def test_a_supervisor_takes_back_the_answer_of_another(
     scene.write(*asked)
     scene.say(*given)
     scene.start()
-    page = look(bypass_csp=True, reduced_motion="reduce", locale=locale)
+    page = look(alone=True, bypass_csp=True, reduced_motion="reduce", locale=locale)
     page.get_by_role("button", name=opens).click()
     dialog = page.get_by_role("dialog", name=opens)
     expect(dialog.get_by_role("listitem")).to_have_count(3)
