@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing, Record, TopicName
 from streamgp.cli.main import cli
+from tests.helpers.topics import wait_until
 from tests.helpers.worker_process import ENVIRONMENT, MAIN
 
 PATIENCE_S = 60.0
@@ -305,9 +306,41 @@ def test_streams_that_the_shell_has_closed_end_in_no_traceback(
     assert done.stderr.count("\n") == bool(said)
 
 
+def status_of(pid: int) -> dict[str, str]:
+    """Return what Linux says of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def handles(pid: int, number: signal.Signals) -> bool:
+    return bool(int(status_of(pid)["SigCgt"], 16) >> (number - 1) & 1)
+
+
+def n_waits(pid: int) -> int:
+    """Return how often a process has waited, as it does for new records."""
+    return int(status_of(pid)["voluntary_ctxt_switches"])
+
+
 def test_a_screen_that_the_shell_has_closed_is_watched_without_one(site: Site) -> None:
-    done = by_shell(site, 'timeout -s INT 3 "$0" -c "$1" watch w.toml >&-')
-    assert (done.returncode, done.stderr) == (124, "")  # of `timeout`: it went on until then
+    watcher = subprocess.Popen(
+        ["sh", "-c", 'exec "$0" -c "$1" watch w.toml --interval 0.1 >&-', sys.executable, MAIN],
+        cwd=site.path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until(lambda: handles(watcher.pid, signal.SIGTERM), PATIENCE_S)
+        before = n_waits(watcher.pid)
+        wait_until(lambda: n_waits(watcher.pid) > before + 30, PATIENCE_S)  # it goes on
+        watcher.send_signal(signal.SIGTERM)
+        errors = watcher.communicate(timeout=PATIENCE_S)[1]
+        assert (watcher.returncode, errors) == (0, "")
+    finally:
+        watcher.kill()
+        watcher.wait()
+        assert watcher.stderr is not None
+        watcher.stderr.close()
 
 
 def test_a_directory_of_an_earlier_version_is_migrated_with_the_command_that_is_named(
