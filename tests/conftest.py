@@ -199,7 +199,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     The tests of a file share fixtures, and the Kafka tests in apps, in connectors/kafka and in the
     rest of connectors a broker: in one group, the latter two would outlast everything else. Two
     files that wait for brokers that are away, or for the ends of transactions, count among the
-    rest. While they wait for it, the other workers have the cores.
+    rest. While they wait for it, the other workers have the cores. Of the tests in a browser, all
+    but the longest file share one.
 
     """
     if config.getvalue("dist") != "load":  # the user chose another one
@@ -214,7 +215,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             folder = re.search(
                 r"(?:^|/)(apps|connectors(?:/kafka(?!/test_kafka_(?:faults|stalls)))?)/", file
             )
-            return f"kafka in {folder[1]}" if folder and "kafka" in nodeid else file
+            if folder and "kafka" in nodeid:
+                return f"kafka in {folder[1]}"
+            return re.sub(r"^tests/page/test_(?!answering).*", "browser", file)
 
     return FilesAndBrokers(config, log)
 
