@@ -36,6 +36,7 @@ from streamgp.cli.maintenance import (
     backup,
     dead_letters,
     forget,
+    labels,
     migrate,
     rebuild,
     recover,
@@ -206,6 +207,7 @@ def cli() -> None:
     Or in a browser:              streamgp page worker.toml --as ann
     Let others answer there:      streamgp invite worker.toml ben
     Watch the workers:            streamgp watch worker.toml
+    Get the labels as a table:    streamgp labels worker.toml --out labels.csv
     Complete words with Tab:      streamgp completion --help
 
     Exit status: 0 success, 2 wrong usage or unreadable input (one line on stderr says what), 70
@@ -240,7 +242,8 @@ def completion(shell: str) -> None:
 
 for _command in (
     demo, replay, report, tune, init, check, run, flink, send, annotate, page, invite, watch,
-    dead_letters, rebuild, recover, backup, restore, audit, retract, forget, migrate, completion,
+    dead_letters, rebuild, recover, backup, restore, audit, labels, retract, forget, migrate,
+    completion,
 ):  # fmt: skip
     cli.add_command(_command)
 

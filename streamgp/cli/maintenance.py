@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,6 +16,7 @@ from streamgp.cli.options import (
     Number,
     WholeNumber,
     broker_option,
+    check_output,
     config_argument,
 )
 
@@ -406,6 +407,58 @@ def audit(
     text = audit_labels(config_file, wanted, format=format, last=last, broker=broker)
     if text:
         click.echo(seen(text))
+
+
+# --- The command `streamgp labels`: the labels that are in force, as a table.
+
+
+@click.command()
+@config_argument
+@click.option("--key", "keys", metavar="KEY", multiple=True, help="Only this key. May be repeated.")
+@click.option(
+    "--format",
+    type=click.Choice(("csv", "jsonl")),
+    default="csv",
+    show_default=True,
+    help="CSV with a header, or a JSON object on each line, which also tells the text 1 from the "
+    "number.",
+)
+@click.option(
+    "--out",
+    type=GivenPath("file", refuses_dash=True),
+    metavar="FILE",
+    help="Write to this file instead of standard output. If it is new, only you can read it; an "
+    "existing one is replaced.",
+)
+@broker_option
+def labels(
+    config_file: Path,
+    keys: tuple[str, ...],
+    format: Literal["csv", "jsonl"],
+    out: Path | None,
+    broker: str | None,
+) -> None:
+    """Print the labels collected so far as a table, a row for each labelled event.
+
+    CONFIG.toml is the workers' configuration; the workers may keep running, but need not. A row has
+    the label that is in force, what the first answer said, who gave the label, how it came about,
+    when the event occurred (empty if `requests` no longer tells) and when the label was learned,
+    and the event's features as received, each in a column x.NAME. Labels that were taken back,
+    retracted or forgotten are left out. The rows are in the order learned.
+
+    The table names annotators. The second example replays it.
+
+    \b
+    Examples:
+      streamgp labels worker.toml --out labels.csv
+      streamgp replay labels.csv --label label --time learned_at --features 'x.*'
+      streamgp labels worker.toml --key ann --key bob --format jsonl | jq .label
+    """
+    from streamgp.apps.maintenance.labels import export_labels
+
+    if out is not None:
+        check_output(out, read=[config_file])
+    export_labels(config_file, keys=keys, format=format, out=out, broker=broker)
 
 
 # --- The command `streamgp retract`: every label of one annotator, taken back.

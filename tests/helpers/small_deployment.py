@@ -28,6 +28,7 @@ from streamgp.cli.maintenance import (
     backup,
     dead_letters,
     forget,
+    labels,
     rebuild,
     recover,
     restore,
@@ -42,9 +43,11 @@ COMMANDS = type(cli)(
     name="streamgp",
     commands={
         c.name or "": c
-        for c in (watch, audit, dead_letters, forget, rebuild, recover, backup, restore, retract)
+        for c in (
+            watch, audit, dead_letters, forget, labels, rebuild, recover, backup, restore, retract,
+        )
     },
-)
+)  # fmt: skip
 TEXT = """\
 broker = "kafka://nowhere"
 warm_up = 0
