@@ -245,6 +245,17 @@ def test_a_label_that_was_weighed_is_that_of_the_annotator_who_prevailed() -> No
     assert by(line("e", 2, "hall", **{**weighed, "annotator": None})) == ("hall", "hall", "ann")
 
 
+def test_a_label_was_challenged_if_any_line_about_it_says_so() -> None:
+    def is_challenged(*lines: LabelledExample) -> object:
+        [row] = table(*lines)
+        return row["challenged"]
+
+    asked, revised = line("e", 1, "hall"), line("e", 2, "den", revision=1, origin="revised")
+    assert is_challenged(asked, revised) is False
+    assert is_challenged(line("e", 1, "hall", challenged=True), revised) is True
+    assert is_challenged(asked, line("e", 2, "hall", revision=1, origin="upheld")) is True
+
+
 def test_of_an_id_that_was_used_again_only_the_later_event_counts() -> None:
     lines = line("e", 1, "hall"), line("e", 2, "den", revision=1), line("e", 3, "bath")
     assert [(row["label"], row["first_label"]) for row in table(*lines)] == [("bath", "bath")]
