@@ -336,7 +336,7 @@ def test_rights_of_the_guide_are_enough_for_the_commands(taught):
     done("watch", "--once", "--interval", "0.1")
     done("dead-letters", "list")
     assert "eve" in done("audit")
-    assert done("labels").count("eve") == 6
+    assert done("labels").count(",eve,") == 6
     assert "2 learners" in done("backup", backup)
     assert "6 labels" in done("retract", "--annotator", "eve", "--dry-run")
     assert "6 labels" in done("retract", "--annotator", "eve", "--yes")
