@@ -47,6 +47,7 @@ from tests.helpers.conversations import (
 )
 from tests.kafka_broker import Broker, Unavailable
 
+ROOT = Path(__file__).parents[2]
 GROUP, N_PARTITIONS, EXPIRES_S = "rooms", 2, 5.0
 OUTPUTS = ("predictions", "requests", "consensus", "dead-letters")
 ENVIRONMENT = Path.home() / ".cache/streamgp-tests/flink-2.2.1"
@@ -97,21 +98,24 @@ def processes_of(session):
 
 
 class Job:
-    """`streamgp flink` in a process group of its own."""
+    """`streamgp flink` of a checkout, in a process group of its own."""
 
-    def __init__(self, python, config, directory, *, module="tests.flink.traced", flags=()):
+    def __init__(
+        self, python, config, directory, *, module="tests.flink.traced", flags=(), root=ROOT
+    ):
         self._command = [python, "-m", module, "flink", str(config), *flags]
         self._log = open(directory / "flink.log", "ab")  # noqa: SIM115 (as long as this)
-        root = str(Path(__file__).parents[2])
         quick = "-Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
         logs = {"FLINK_LOG_DIR": str(directory), "PYTHONHASHSEED": "0"}
-        self._environ = {**os.environ, "PYTHONPATH": root, "JVM_ARGS": quick, **logs}
+        self._root = root  # the working directory as well: there Python looks for modules first
+        self._environ = {**os.environ, "PYTHONPATH": str(root), "JVM_ARGS": quick, **logs}
         self._process = None
 
     def start(self, parallelism):
         self._process = subprocess.Popen(
             [*self._command, "--create-topics", "--parallelism", str(parallelism)],
             env=self._environ,
+            cwd=self._root,
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,

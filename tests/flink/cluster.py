@@ -29,6 +29,7 @@ from tests.flink.__main__ import (
     ENVIRONMENT,
     EXPIRES_S,
     GROUP,
+    ROOT,
     Job,
     Written,
     compared,
@@ -39,7 +40,6 @@ from tests.flink.__main__ import (
 )
 from tests.kafka_broker import Broker, Unavailable, free_ports
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = """
 env.java.opts.all: "{java_options} -Djava.io.tmpdir={directory}/temporary"
 jobmanager.bind-host: localhost

@@ -7,7 +7,8 @@ learn the same, except for times. This is tested with a loop for each key, with 
 and with events that are windows over raw rows, one of which is open at each move. With `--kills`
 moves in both directions are killed at one moment after the other, and the same command is called
 again. With `--cluster` the jobs run on a standalone cluster, where a killed command leaves its job
-behind.
+behind. With `--since REVISION` both deployments begin in a checkout of that revision, one on Flink,
+the other with its worker, and are upgraded after the first stage.
 
 """
 
@@ -20,12 +21,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 
 from connectors.topics import Outgoing, partition_of
 from tests.flink import dying
-from tests.flink.__main__ import ENVIRONMENT, Job, deployed
+from tests.flink.__main__ import ENVIRONMENT, ROOT, Job, deployed
 from tests.flink.cluster import StandaloneCluster
 from tests.kafka_broker import Broker, Unavailable
 
@@ -41,6 +43,8 @@ SETTINGS = {
     "windows": f'[windows]\nlength_s = {WINDOW_S}\nfeatures = ["mean"]\nidle_s = 36000.0\n',
 }
 """Kinds of deployments, and the additional lines of their configurations."""
+BUDGET = '[budget]\nrule = "rate"\nrate = 0.3\n'
+"""Additional lines with which an upgrade is tested."""
 OUTPUTS = ("predictions", "requests", "consensus", "dead-letters")
 TIMES = ("at", "occurred_at", "requested_at", "expires_at", "learned_at")
 SETTLED_S = 4.0
@@ -74,10 +78,10 @@ def n_events(n_sent, kind):
 class Side:
     """One of the two deployments."""
 
-    def __init__(self, broker, python, directory, name, kind, cluster=None):
-        self.kind, self.cluster = kind, cluster
+    def __init__(self, broker, python, directory, name, kind, *, cluster=None, root=ROOT, more=""):
+        self.kind, self.cluster, self.root = kind, cluster, root
         self.config, _, self.topics = deployed(
-            broker, directory, name, keyed=kind != "one", more=SETTINGS[kind]
+            broker, directory, name, keyed=kind != "one", more=SETTINGS[kind] + more
         )
         self.n_partitions = self.topics.n_partitions()
         self.name, self.directory, self.python = name, directory, python
@@ -87,8 +91,9 @@ class Side:
     def start_worker(self):
         log = (self.directory / "worker.log").open("ab")
         words = [sys.executable, "-m", "streamgp", "run", str(self.config)]
-        environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        self.process = subprocess.Popen(words, stdout=log, stderr=log, env=environ)
+        environ = {**os.environ, "PYTHONPATH": str(self.root)}
+        # Python looks for modules in its working directory first.
+        self.process = subprocess.Popen(words, stdout=log, stderr=log, env=environ, cwd=self.root)
 
     def stop_worker(self):
         self.process.send_signal(signal.SIGTERM)
@@ -101,7 +106,14 @@ class Side:
 
     def flink(self, *flags):
         flags = self._flags(flags)
-        job = Job(self.python, self.config, self.directory, module="streamgp", flags=flags)
+        job = Job(
+            self.python,
+            self.config,
+            self.directory,
+            module="streamgp",
+            flags=flags,
+            root=self.root,
+        )
         job.start(2)
         return job
 
@@ -179,16 +191,84 @@ def stage(side, n, *, n_held_back=0):
     return events[len(events) - n_held_back :]
 
 
-def run(python, directory, kind, *, kills, elsewhere):
+def compared(stays, moves, tell):
+    """Whether both sides have said the same about each key."""
+    ours, theirs = stays.said(), moves.said()
+    both = ours.keys() | theirs.keys()
+    differing = [each for each in both if ours.get(each) != theirs.get(each)]
+    n = sum(map(len, ours.values()))
+    tell(f"{stays.kind}: {n} messages of {len(KEYS)} keys; different: {differing or 'nothing'}")
+    for each in differing[:3]:
+        pairs = zip_longest(ours.get(each, []), theirs.get(each, []))
+        print(each, *next(pair for pair in pairs if pair[0] != pair[1]), sep="\n  ")
+    return not differing
+
+
+def teller():
+    """Return a function that prints a text with the seconds since now."""
     began = time.monotonic()
+    return lambda text: print(f"{time.monotonic() - began:.0f} s: {text}", flush=True)
 
-    def tell(text):
-        print(f"{time.monotonic() - began:.0f} s: {text}", flush=True)
 
+def upgrade(python, directory, kind, revision):
+    """Upgrade a deployment on workers, and one on Flink, which later moves to workers."""
+    tell, job = teller(), None
+    with checkout(revision, directory) as earlier, Broker() as broker:
+        stays, moves = (
+            Side(broker, python, directory, name, kind, root=earlier, more=BUDGET)
+            for name in ("stays", "moves")
+        )
+        try:
+            stays.start_worker()
+            stage(stays, 0)
+            stays.stop_worker()
+            stays.root = moves.root = ROOT
+            stays.start_worker()
+            for n in range(1, N_STAGES):
+                stage(stays, n)
+            stays.stop_worker()
+            tell("workers are upgraded")
+            moves.root = earlier
+            job = moves.flink()
+            stage(moves, 0)
+            job.stop()
+            moves.root = ROOT
+            job = moves.flink()
+            stage(moves, 1)
+            tell("Flink is upgraded")
+            job.stop()
+            job = moves.flink("--hand-back")
+            assert job.wait(300) == 0
+            moves.await_idle_group()
+            moves.start_worker()
+            stage(moves, 2)
+            moves.stop_worker()
+        finally:
+            if job is not None:
+                job.kill()
+            stays.close()
+            moves.close()
+        return compared(stays, moves, tell)
+
+
+@contextmanager
+def checkout(revision, directory):
+    """Check a revision out for the duration of the block."""
+    path = directory / "checkout"
+    git = ["git", "-C", str(ROOT), "worktree"]
+    subprocess.run([*git, "add", "--quiet", "--detach", path, revision], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run([*git, "remove", "--force", path], check=True)
+
+
+def run(python, directory, kind, *, kills, elsewhere):
+    tell = teller()
     with Broker() as broker:
         cluster = StandaloneCluster(Path(python), directory) if elsewhere else None
         stays = Side(broker, python, directory, "stays", kind)
-        moves = Side(broker, python, directory, "moves", kind, cluster)
+        moves = Side(broker, python, directory, "moves", kind, cluster=cluster)
         job = None
         try:
             if cluster is not None:
@@ -236,15 +316,7 @@ def run(python, directory, kind, *, kills, elsewhere):
                 cluster.kill()
             stays.close()
             moves.close()
-        ours, theirs = stays.said(), moves.said()
-        both = ours.keys() | theirs.keys()
-        differing = [each for each in both if ours.get(each) != theirs.get(each)]
-        n = sum(map(len, ours.values()))
-        tell(f"{kind}: {n} messages of {len(KEYS)} keys; different: {differing or 'nothing'}")
-        for each in differing[:3]:
-            pairs = zip_longest(ours.get(each, []), theirs.get(each, []))
-            print(each, *next(pair for pair in pairs if pair[0] != pair[1]), sep="\n  ")
-        return not differing
+        return compared(stays, moves, tell)
 
 
 def main():
@@ -253,19 +325,18 @@ def main():
     parser.add_argument("--kind", choices=list(SETTINGS), default="keys")
     parser.add_argument("--kills", action="store_true", help="kill both moves at many moments")
     parser.add_argument("--cluster", action="store_true", help="on a standalone cluster")
+    parser.add_argument("--since", metavar="REVISION", help="upgrade from this revision")
     options = parser.parse_args()
     if not options.python.exists():
         print(f"left out: no PyFlink at {options.python}")
         return 0
     try:
         with tempfile.TemporaryDirectory(prefix="streamgp-flink-") as name:
-            good = run(
-                str(options.python),
-                Path(name),
-                options.kind,
-                kills=options.kills,
-                elsewhere=options.cluster,
-            )
+            where = str(options.python), Path(name), options.kind
+            if options.since is not None:
+                good = upgrade(*where, options.since)
+            else:
+                good = run(*where, kills=options.kills, elsewhere=options.cluster)
             return 0 if good else 1
     except Unavailable as missing:
         print(f"left out: {missing}")
