@@ -26,7 +26,7 @@ from connectors.wire.state_records import (
     value_of,
 )
 from connectors.worker.batch import Batch
-from connectors.worker.compatibility import ENVIRONMENT
+from connectors.worker.compatibility import ENVIRONMENT, check_signed
 from connectors.worker.losses import FORGOTTEN, failed_in
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings
@@ -315,6 +315,35 @@ def state_for_workers(items: Iterable[Kept]) -> list[tuple[bytes, bytes]]:
         else:
             found.append((key, value))
     return found
+
+
+def check_kept(number: int, items: Iterable[Kept], settings: LoopSettings, group: str) -> None:
+    r"""Check that a key's records were written with these settings, without building its loop.
+
+    Parameters
+    ----------
+    number
+        The key's partition.
+    items
+        Records stored for the key.
+
+    Raises
+    ------
+    UnfitTopicsError
+        If another configuration or group has written them.
+
+    Examples
+    --------
+    >>> from streamgp import isgp
+    >>> there = state("", CONFIGURATION, {"fingerprint": "5f", "keyed": True}, 2).value
+    >>> check_kept(2, shared_records(there, {}, "ann"), LoopSettings(model=isgp(seed=1)), "rooms")
+    Traceback (most recent call last):
+    connectors.worker.compatibility.ChangedConfigurationError: partition 2 was processed with ...
+
+    """
+    for _, key, value in items:
+        if key == CONFIGURATION_KEY:
+            check_signed(number, value_of("", CONFIGURATION, value), settings.configuration, group)
 
 
 def failed_in_partition(

@@ -14,6 +14,7 @@ from pyflink.datastream.state import MapState, MapStateDescriptor
 from connectors.keyed_state import (
     Kept,
     KeyedState,
+    check_kept,
     entity_of,
     shared_records,
     state_for_workers,
@@ -186,7 +187,10 @@ class LoopFunction(KeyedProcessFunction):  # type: ignore[misc]
 
     def _handed_back(self, key: str) -> list[Row]:
         number = int(key.partition(":")[0])
-        kept = state_for_workers(self._store.items())
+        items = list(self._store.items())
+        # A key without inputs since the start has not been compared with this configuration.
+        check_kept(number, items, self._settings, self._group)
+        kept = state_for_workers(items)
         return [
             row_of(Outgoing(topic="state", partition=number, key=name, value=value), self._names)
             for name, value in kept

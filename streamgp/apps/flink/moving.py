@@ -34,6 +34,7 @@ from connectors.wire import state_records
 from connectors.wire.state_records import CONFIGURATION, is_request, value_of
 from connectors.worker.compatibility import (
     ON_FLINK,
+    ChangedConfigurationError,
     UnfitTopicsError,
     check_signed,
     is_on_flink,
@@ -81,6 +82,8 @@ _BEGAN_AT = "positions"
 """Name of the start positions in the record that says that Flink keeps what is learned. For a
 partition of which nothing has been read, a checkpoint does not contain them.
 """
+_LEARNED_AS = "learned as"
+"""Name of the learner's fingerprint in the same record; earlier versions left it out."""
 
 
 class _TakingOver(msgspec.Struct, frozen=True):
@@ -289,11 +292,39 @@ class Move:
         Parameters
         ----------
         began_at
-            Where it began to read the inputs; None for the start of each partition.
+            Where it began to read the inputs; None for the start of each partition, before
+            anything is learned.
 
         """
         configuration = signature(self.loops.configuration, self.there.group)
+        configuration[_LEARNED_AS] = configuration["fingerprint"]
+        if began_at is not None:
+            for kept in self._marked().values():
+                configuration[_LEARNED_AS] = kept.get(_LEARNED_AS)
         self._sign({**configuration, "fingerprint": ON_FLINK, _BEGAN_AT: began_at or []})
+
+    def check_configuration(self) -> None:
+        """Check that what Flink keeps was learned with this configuration, if the topics tell.
+
+        Raises
+        ------
+        ConfigError
+            If it was another one.
+
+        """
+        for number, kept in self._marked().items():
+            learned_as = kept.get(_LEARNED_AS)
+            if learned_as is None:
+                continue
+            theirs = {**kept, "fingerprint": learned_as}
+            try:
+                check_signed(number, theirs, self.loops.configuration, self.there.group)
+            except ChangedConfigurationError as error:
+                raise ConfigError(
+                    f"{error}; before `streamgp rebuild`, hand back what Flink keeps, with the "
+                    "former configuration (`streamgp flink --hand-back`), and afterwards continue "
+                    "with --take-over"
+                ) from None
 
     def learned(self) -> dict[int, tuple[bytes, dict[str, int]]]:
         """Return each partition's own records, after checking that they are this deployment's."""

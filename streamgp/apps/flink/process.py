@@ -125,6 +125,8 @@ def run_flink(
             begin_at = options.begin_at
             if begin_at is None and remote is None:
                 begin_at = last_checkpoint(checkpoints)
+            if begin_at is not None or options.take_over or options.hand_back:
+                move.check_configuration()
             try:
                 if stop() or _is_done(move, plan, options, begin_at):
                     return DONE

@@ -59,7 +59,7 @@ def test_where_no_worker_was_there_is_nothing_to_take_over(small: Small) -> None
 
 def test_what_another_configuration_has_learned_is_not_taken_over(small: Small) -> None:
     small.work()
-    small.config_file.write_text(small.config_file.read_text().replace('"never"', '"always"'))
+    with_another_learner(small)
     with pytest.raises(ConfigError, match="was processed with another configuration"):
         move(small).learned()
 
@@ -89,6 +89,47 @@ def test_no_worker_and_no_command_touches_what_flink_keeps(small: Small) -> None
         assert FLINK_KEEPS_IT in result.stderr, words
     with pytest.raises(ConfigError, match=FLINK_KEEPS_IT):
         move(small).learned()
+
+
+def with_another_learner(small: Small) -> None:
+    small.config_file.write_text(small.config_file.read_text().replace('"never"', '"always"'))
+
+
+def test_flink_goes_on_with_the_configuration_that_learned_and_no_other(small: Small) -> None:
+    small.work()
+    move(small).mark([])
+    move(small).check_configuration()
+    with_another_learner(small)
+    with pytest.raises(
+        ConfigError, match=r"with another configuration .*; before `streamgp rebuild`, hand back"
+    ):
+        move(small).check_configuration()
+    move(small).mark([])  # for a second time, as on the way back
+    with pytest.raises(ConfigError, match="with another configuration"):
+        move(small).check_configuration()
+    move(small).mark()  # from nothing
+    move(small).check_configuration()
+
+
+def test_marks_of_earlier_versions_say_nothing_of_what_learned(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.work()
+    there = move(small)
+    with monkeypatch.context() as earlier:
+        sign = Move._sign
+        earlier.setattr(
+            Move,
+            "_sign",
+            lambda self, signed: sign(
+                self, {name: value for name, value in signed.items() if name != "learned as"}
+            ),
+        )
+        there.mark([])
+    with_another_learner(small)
+    move(small).check_configuration()
+    move(small).mark([])
+    move(small).check_configuration()
 
 
 def test_state_from_before_is_erased_but_for_the_marks(small: Small) -> None:
