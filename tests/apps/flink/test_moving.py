@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from connectors.keyed_state import CONFIGURATION_KEY, FORGOTTEN_KEY
 from connectors.topics import Place
@@ -16,8 +17,10 @@ from connectors.wire.state_records import UNHEEDED, value_of
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.losses import FORGOTTEN
 from streamgp.apps.deployment.deployment import Deployment, build_loops, write_all
+from streamgp.apps.flink import process
 from streamgp.apps.flink.cluster import Cluster, last_checkpoint
 from streamgp.apps.flink.moving import Move, is_mark
+from streamgp.cli.main import cli
 from streamgp.config.load import parse_worker
 from streamgp.config.validation import ConfigError
 from tests.helpers.small_deployment import Small
@@ -109,6 +112,23 @@ def test_flink_goes_on_with_the_configuration_that_learned_and_no_other(small: S
         move(small).check_configuration()
     move(small).mark()  # from nothing
     move(small).check_configuration()
+
+
+@pytest.mark.parametrize("option", ["--hand-back", "--take-over", "--from=file:/stopped"])
+def test_the_command_starts_no_job_with_another_configuration(
+    small: Small, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.chdir(small.path)
+    monkeypatch.setattr(process, "open_topics", lambda _: small.topics)
+    for name in ("check_environment", "use_temporary"):
+        monkeypatch.setattr(process, name, lambda *_: None)
+    monkeypatch.setattr(Cluster, "start", no_job)
+    small.work()
+    move(small).mark([])
+    with_another_learner(small)
+    result = CliRunner().invoke(cli, ["flink", str(small.config_file), option])
+    assert result.exit_code == 2, result.output
+    assert "was processed with another configuration" in result.stderr
 
 
 def test_marks_of_earlier_versions_say_nothing_of_what_learned(
