@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 from collections import Counter, defaultdict
+from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -27,7 +28,9 @@ from connectors.wire.state_records import state
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.settings import LoopSettings
 from streamgp import GPClassifier, SkepticalClassifier, __version__, isgp
+from streamgp.apps.deployment.deployment import build_loops
 from streamgp.budgets import AtMost
+from streamgp.config.load import parse_worker
 from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import ASKED_AGAIN, Answer, Event
 from streamgp.interactive.people import People
@@ -38,6 +41,7 @@ from tests.helpers.conversations import MOVES, OnWorker, by_entity, conversation
 from tests.helpers.laws import examples
 from tests.interactive.test_quarantine import told
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "v1" / "keyed"
 GROUP = "rooms"
 KEYS = ("ann", "bob", "cy")
 
@@ -574,3 +578,61 @@ def test_a_total_budget_is_refused_in_words():
 
 def test_one_loop_for_all_keys_is_one_state():
     assert entity_of("events", b"ann", keyed=False) == entity_of("answers", b"bob", keyed=False)
+
+
+# --- what earlier versions have kept
+
+
+def golden_lines(kind, name):
+    return [json.loads(line) for line in (GOLDEN / kind / name).read_text("utf-8").splitlines()]
+
+
+def bytes_of(text):
+    return None if text is None else text.encode()
+
+
+def assert_alike(found, expected):
+    """Compare with what an earlier version wrote: later ones may add fields, and sum otherwise."""
+    match expected:
+        case dict():
+            assert expected.keys() <= found.keys()
+            for name, value in expected.items():
+                assert_alike(found[name], value)
+        case list():
+            for one, other in zip(found, expected, strict=True):
+                assert_alike(one, other)
+        case float():
+            assert found == pytest.approx(expected, abs=1e-9)
+        case _:
+            assert found == expected
+
+
+@pytest.mark.parametrize("kind", ["events", "windows"])
+def test_a_key_that_flink_kept_under_version_1_goes_on(kind):
+    text = (GOLDEN / kind / "worker.toml").read_text("utf-8")
+    loops = build_loops(parse_worker(text, source=kind), source=kind)
+    store = Unordered()
+    for topic, key, value in golden_lines(kind, "kept.jsonl"):
+        store.put(topic, key.encode(), value.encode())
+    inputs = golden_lines(kind, "inputs.jsonl")
+    state = KeyedState(0, loops, store, group=GROUP, names={}, now=inputs[0][1])
+    written = []
+    for taken, now in inputs:
+        if taken is None:
+            written += state.on_time(now)
+            continue
+        topic, offset, key, value, at = taken
+        record = Record(
+            topic=topic, partition=0, offset=offset, key=key.encode(), value=bytes_of(value), at=at
+        )
+        written += state.step(record, now)
+    found = [
+        [r.topic, r.key.decode(), r.value and json.loads(r.value)]
+        for r in written
+        if r.topic != "state"
+    ]
+    expected = [
+        [topic, key, value and json.loads(value)]
+        for topic, key, value in golden_lines(kind, "said.jsonl")
+    ]
+    assert_alike(found, expected)
