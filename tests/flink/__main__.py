@@ -145,6 +145,7 @@ class Job:
         status = self._process.wait(60)
         assert status == 0, f"the job has ended with status {status}"
         self._log.close()
+        self.kill()  # a Python worker that was starting waits for Flink for ever
 
     def processes(self):
         """Return the processes of the job, by process id and command line."""

@@ -222,13 +222,12 @@ def upgrade(python, directory, kind, revision):
             stays.start_worker()
             stage(stays, 0)
             stays.stop_worker()
-            stays.root = moves.root = ROOT
+            stays.root = ROOT
             stays.start_worker()
             for n in range(1, N_STAGES):
                 stage(stays, n)
             stays.stop_worker()
             tell("workers are upgraded")
-            moves.root = earlier
             job = moves.flink()
             stage(moves, 0)
             job.stop()
