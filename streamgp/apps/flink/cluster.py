@@ -53,6 +53,7 @@ TEMPORARY = "temporary"
 ENDED = ("FINISHED", "CANCELED", "FAILED")
 """Final states of a job."""
 _PATIENCE_S = 10.0
+_OTHER_OPERATORS = "Cannot map checkpoint/savepoint state for operator"
 _open = build_opener(ProxyHandler({})).open  # like Flink itself, without a proxy
 
 
@@ -211,7 +212,7 @@ class Cluster:
             build(environment)
             return FlinkJob(environment.execute_async(name))
         except Py4JError as error:
-            raise ConfigError(f"Flink did not accept the job: {reason_in(str(error))}") from None
+            raise ConfigError(refusal_in(str(error), begin_at)) from None
 
     def attach(self, job_id: str) -> FlinkJob:
         """Return a job that an earlier process submitted to the remote cluster."""
@@ -448,6 +449,30 @@ def was_taken_over(begin_at: str | None) -> bool:
 
     """
     return begin_at is not None and f"/{TAKEN_OVER}/" in begin_at
+
+
+def refusal_in(trace: str, begin_at: str | None) -> str:
+    """Return why Flink did not accept a job that was to continue from `begin_at`.
+
+    Where Flink's own advice is to ignore the state of operators that are gone, positions in the
+    inputs may be among it, so the text gives another one.
+
+    Examples
+    --------
+    >>> refusal_in("org.apache.flink.JobException: no slot", None)
+    'Flink did not accept the job: org.apache.flink.JobException: no slot'
+    >>> refusal_in(f"X: {_OTHER_OPERATORS} 03cb to the new program. You can ignore", "file:/chk-9")
+    'the job that wrote file:/chk-9 has other operators than that of this version of streamgp; ...'
+
+    """
+    reason = reason_in(trace)
+    if _OTHER_OPERATORS in reason:
+        return (
+            f"the job that wrote {begin_at} has other operators than that of this version of "
+            "streamgp; hand back with the version that wrote it (`streamgp flink --hand-back`), "
+            "and start this one with --take-over"
+        )
+    return f"Flink did not accept the job: {reason}"
 
 
 def reason_in(trace: str) -> str:
