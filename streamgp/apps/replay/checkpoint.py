@@ -214,7 +214,7 @@ class Cut:
 
     Parameters
     ----------
-    game
+    around
         State of everything around the loop.
     sizes
         Size of each message file; None if none are written.
@@ -224,7 +224,7 @@ class Cut:
     """
 
     loop: bytes
-    game: State
+    around: State
     sizes: Mapping[str, int] | None
     forgetting: Sequence[str] = ()
 
@@ -347,7 +347,7 @@ def read(directory: StateDirectory) -> tuple[State, Cut] | None:
     body = snapshot.body
     return body["origin"], Cut(
         loop=snapshot.blobs[0],
-        game=body["game"],
+        around=body["game"],
         sizes=body["sizes"],
         forgetting=body["forgetting"],
     )
@@ -357,7 +357,7 @@ def write(directory: StateDirectory, origin: State, cut: Cut) -> None:
     """Write the identity and the checkpoint of a replay."""
     body = {
         "origin": origin,
-        "game": cut.game,
+        "game": cut.around,
         "sizes": cut.sizes,
         "forgetting": list(cut.forgetting),
     }

@@ -14,7 +14,7 @@ from itertools import islice
 from river.forest import AMFClassifier, ARFClassifier
 
 from streamgp.apps.replay.demo_data import ACTIVITIES, RATE_HZ, WINDOW_S, walk, walk_windows
-from streamgp.apps.replay.engine import EventSource, Game, Played
+from streamgp.apps.replay.engine import EventSource, Played, Replay
 from streamgp.datasets.readings import wifi_readings
 from streamgp.interactive import Event, InteractiveLoop
 from streamgp.interactive.messages import Input, LabelRequest, Message, Prediction
@@ -96,11 +96,11 @@ def run_learners(
             if on_progress is not None:
                 on_progress(name, (before + n) / (len(learners) * len(events)))
 
-        runs[name] = Game(
+        runs[name] = Replay(
             InteractiveLoop(build(seed)),
             EventSource(events),
             SimulatedAnnotator(error_rate=ERROR_RATE, classes=ROOMS, seed=seed),
-        ).play(on_event=on_event)
+        ).run(on_event=on_event)
         if runs[name].result.interrupted:
             break
     return runs
@@ -153,12 +153,12 @@ def raw_demo(seed: int = 1, *, n_windows: int = 240) -> str:
         if len(events) == n_windows:
             break
     timeline = _Timeline([], [], {})
-    played = Game(
+    played = Replay(
         InteractiveLoop(isgp(seed=seed)),
         EventSource(events),
         SimulatedAnnotator(error_rate=_WALK_ERROR_RATE, classes=ACTIVITIES, seed=seed),
         timeline,
-    ).play()
+    ).run()
     truth = [str(event.truth)[0] for event in events]
     lines = [
         f"{windows.n_rows} rows of acceleration, {RATE_HZ} a second, make {len(events)} windows of "

@@ -350,11 +350,11 @@ class _SavedLog(AnnotatedLog):
             self.on_commit()
 
 
-class Game:
+class Replay:
     """A log replayed through a loop, with an annotator who answers its questions.
 
     It can be interrupted after any input: `state` returns the state of everything around the loop,
-    and with it `load_state` lets a new game, with the loop of that time, continue.
+    and with it `load_state` lets a new replay, with the loop of that time, continue.
 
     Parameters
     ----------
@@ -387,7 +387,7 @@ class Game:
         self._source = _SavedLog(log, self._counter, queue)
         self._last_at: float | None = None
 
-    def play(
+    def run(
         self,
         *,
         on_event: Callable[[int], None] | None = None,
@@ -400,7 +400,7 @@ class Game:
         on_event
             Called with the number of events so far.
         on_commit
-            Called after every input and its results: the game can be interrupted here.
+            Called after every input and its results: the replay can be interrupted here.
 
         """
         counter = self._counter
@@ -431,7 +431,7 @@ class Game:
         )
 
     def state(self) -> State:
-        """Return the state of the game, besides the loop's own snapshot."""
+        """Return the state of the replay, besides the loop's own snapshot."""
         return {
             "source": self._source.state(),
             "counts": self._counter.state(),

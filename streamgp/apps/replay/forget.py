@@ -86,7 +86,7 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
     files = {} if out is None else _message_files(out, cut)
     n_messages = sum(count_lines(path, [key]) for path in files)
     target = config_of(origin).target
-    game, counter, what = _without(cut.game, pending, key, target)
+    around, counter, what = _without(cut.around, pending, key, target)
     if not (what or n_messages or key in cut.forgetting):
         raise click.ClickException(f"{state.path} has no key {key!r}; nothing was removed")
     if out is not None and files:
@@ -101,7 +101,7 @@ def _forget(state: StateDirectory, origin: State, cut: Cut, loops: KeyedLoops, k
     sizes = {path.name: remove_lines(path, pending, size) for path, size in files.items()}
     if out is not None and files:
         _rewrite_summary(out / SUMMARY, counter)
-    write(state, origin, Cut(loop=rest, game=game, sizes=sizes if files else None))
+    write(state, origin, Cut(loop=rest, around=around, sizes=sizes if files else None))
     return f"forgot {printable(repr(key))}: {', '.join(what)}; {_NOT_TOUCHED}"
 
 
@@ -125,14 +125,14 @@ def _message_files(out: Path, cut: Cut) -> Mapping[Path, int]:
 
 
 def _without(
-    game: State, keys: Collection[str], key: str, target: Target
+    around: State, keys: Collection[str], key: str, target: Target
 ) -> tuple[State, CountingSink, list[str]]:
     """Remove keys from everything around the loops; describe what was removed of one of them."""
-    played, source = game["game"], game["game"]["source"]
+    played, source = around["game"], around["game"]["source"]
     queue = source["queue"]
     counter, sink = CountingSink(target=target), ReplaySink(None)
     counter.load_state(played["counts"])
-    sink.load_state(game["sink"])
+    sink.load_state(around["sink"])
     answers = [*source["given"], *(answer for _, answer in queue["waiting"])]
     n_answers = sum(answer["key"] == key for answer in answers)
     what = [f"{number(n_answers, 'answer')} under way"] if n_answers else []
@@ -151,7 +151,7 @@ def _without(
         },
     }
     played = {**played, "source": source, "counts": counter.state()}
-    return {**game, "game": played, "sink": sink.state()}, counter, what
+    return {**around, "game": played, "sink": sink.state()}, counter, what
 
 
 def _rewrite_summary(path: Path, counter: CountingSink) -> None:

@@ -37,7 +37,7 @@ from streamgp.apps.recorded_logs import (
     tell_rejected,
 )
 from streamgp.apps.replay.checkpoint import Cut, Keeper, state_in_one_line
-from streamgp.apps.replay.engine import Game, Played, drifts_of, reliability_of
+from streamgp.apps.replay.engine import Played, Replay, drifts_of, reliability_of
 from streamgp.apps.replay.results import (
     FILE_NAMES,
     SUMMARY,
@@ -170,9 +170,9 @@ def play_log(
         loop = build.build_loop(config, source=source)
         if notes is not None:
             notes.show()
-        game = Game(loop, log, build.build_annotator(config), sink, target=config.target)
+        replay = Replay(loop, log, build.build_annotator(config), sink, target=config.target)
         with seldom_collected(), warnings_as_notes():
-            played = game.play(on_event=lambda n: on_event(n, log.progress))
+            played = replay.run(on_event=lambda n: on_event(n, log.progress))
     return replace(played, drifts=drifts_of(loop, played.by_key))
 
 
@@ -285,18 +285,18 @@ def _play(
         sink = stack.enter_context(closing(ReplaySink(files)))
         notes.show()
         show = stack.enter_context(progress())
-        game = Game(loop, log, annotator, sink, target=config.target)
+        replay = Replay(loop, log, annotator, sink, target=config.target)
         if cut is not None:
-            _go_on(game, sink, cut, lambda n: show(f"{number(n, 'event')} again", log.progress))
+            _go_on(replay, sink, cut, lambda n: show(f"{number(n, 'event')} again", log.progress))
 
         def now() -> Cut:
             # The files first: a state must not refer to more than they contain.
             sizes = sink.sync()
-            around = {"game": game.state(), "sink": sink.state()}
-            return Cut(loop=loop.snapshot(with_environment=False), game=around, sizes=sizes)
+            around = {"game": replay.state(), "sink": sink.state()}
+            return Cut(loop=loop.snapshot(with_environment=False), around=around, sizes=sizes)
 
         with seldom_collected(), warnings_as_notes():
-            played = game.play(
+            played = replay.run(
                 on_event=lambda n: show(number(n, "event"), log.progress),
                 on_commit=None if keeper is None else partial(keeper.save_if_due, now),
             )
@@ -336,10 +336,10 @@ def _status(path: Path, played: Played, sink: ReplaySink, *, is_resumable: bool)
     return DONE
 
 
-def _go_on(game: Game, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:
+def _go_on(replay: Replay, sink: ReplaySink, cut: Cut, on_event: Callable[[int], None]) -> None:
     try:
-        sink.load_state(cut.game["sink"])
-        game.load_state(cut.game["game"], on_event=on_event)
+        sink.load_state(cut.around["sink"])
+        replay.load_state(cut.around["game"], on_event=on_event)
     except INCONSISTENT as error:
         raise click.ClickException(
             f"the state cannot be restored: {error!s:.200}; name another directory to start over"

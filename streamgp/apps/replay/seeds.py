@@ -54,9 +54,9 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     runs: dict[str, list[RunStatistics]] = {}
     n_drifts: list[int] = []
     for n in range(n_seeds):
-        # Those of the first game only: all games read the same log.
+        # Those of the first replay only: all read the same log.
         notes = None if n else Notes()
-        for name, played in _games(path, seeded(config, config.seed + n), source, notes):
+        for name, played in _replays(path, seeded(config, config.seed + n), source, notes):
             if played.result.interrupted:
                 tell("interrupted; nothing is shown for only some of the runs")
                 return INTERRUPTED
@@ -95,7 +95,7 @@ _COUNTS = ("n_asked", "n_challenges", "wrong_kept")
 _FORMATS = {"n_asked": ".0f", "n_challenges": ".0f", "mae": ".3g"}
 
 
-def _games(
+def _replays(
     path: Path, config: Config, source: str, notes: Notes | None
 ) -> Iterator[tuple[str, Played]]:
     """Run the learner, and the baselines that learn, with one seed."""

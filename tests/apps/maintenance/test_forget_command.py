@@ -156,7 +156,7 @@ def test_answers_that_are_delivered_next_are_forgotten_too(one_ready: Folder) ->
         found = checkpoint.read(directory)
         assert found is not None
         origin, cut = found
-        source = cut.game["game"]["source"]
+        source = cut.around["game"]["source"]
         # As if their time had come before the cut.
         source["given"] += [answer for _, answer in source["queue"]["waiting"]]
         source["queue"]["waiting"] = []

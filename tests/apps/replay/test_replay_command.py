@@ -726,7 +726,7 @@ def test_results_of_an_earlier_run_are_gone_from_the_start(tmp_path, monkeypatch
     path.write_text("a,room\n1,x\n2,y\n")
     arguments = ["replay", str(path), "--label", "room", "--out", str(out)]
     assert CliRunner().invoke(cli, arguments).exit_code == 0
-    monkeypatch.setattr("streamgp.apps.replay.run.Game.play", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("streamgp.apps.replay.run.Replay.run", lambda *_, **__: 1 / 0)
     assert isinstance(CliRunner().invoke(cli, arguments).exception, ZeroDivisionError)
     assert not {"summary.json", "timing.json"} & {p.name for p in out.iterdir()}
 

@@ -12,7 +12,7 @@ import pytest
 from streamgp import isgp
 from streamgp.apps.replay import engine
 from streamgp.apps.replay.demo import room_events
-from streamgp.apps.replay.engine import CountingSink, EventSource, Game, Played
+from streamgp.apps.replay.engine import CountingSink, EventSource, Played, Replay
 from streamgp.interactive import (
     Event,
     Input,
@@ -50,13 +50,13 @@ class Recorder:
 def recorded() -> tuple[Played, list[Input | Message]]:
     """A replay, and all that was counted in it, in order."""
     recorder = Recorder()
-    game = Game(
+    replay = Replay(
         KeyedLoops(isgp(seed=1)),
         EventSource(EVENTS),
         SimulatedAnnotator(error_rate=0.2, decline_rate=0.1, seed=1),
         recorder,
     )
-    played = game.play(on_event=lambda n: recorder.kept.append(EVENTS[n - 1]))
+    played = replay.run(on_event=lambda n: recorder.kept.append(EVENTS[n - 1]))
     return played, recorder.kept
 
 
@@ -119,8 +119,8 @@ def test_truths_beyond_the_horizon_are_forgotten_and_nothing_else_changes(
             ],
             seed=1,
         )
-        game = Game(loops, EventSource(log), annotators, recorder)
-        return game.play(on_event=lambda n: recorder.kept.append(log[n - 1])), recorder.kept
+        replay = Replay(loops, EventSource(log), annotators, recorder)
+        return replay.run(on_event=lambda n: recorder.kept.append(log[n - 1])), recorder.kept
 
     played, kept = run()
     found = played.statistics

@@ -90,7 +90,7 @@ TREE = (
 )
 EARLIER = '[query]\nrule = "never"\n[reservoir]\nrule = "latest"\nsize = 9\nevery = 2\n'
 
-GAMES: dict[str, tuple[tuple[str, ...], str]] = {
+REPLAYS: dict[str, tuple[tuple[str, ...], str]] = {
     "one learner": ((*OPTIONS, *SLOW), ALWAYS),
     "one learner, requests expire": ((*OPTIONS, *SLOW), BRIEF + ALWAYS),
     "a learner of River's": ((*OPTIONS, *SLOW), TREE),
@@ -103,10 +103,10 @@ GAMES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def game(name: str, folder: Path) -> list[str | Path]:
-    """Return the arguments of a game."""
-    options, text = GAMES[name]
-    path = folder / "game.toml"
+def arguments_of(name: str, folder: Path) -> list[str | Path]:
+    """Return the arguments of a replay."""
+    options, text = REPLAYS[name]
+    path = folder / "replay.toml"
     path.write_text(text)
     return [*options, "--config", path]
 
@@ -176,7 +176,7 @@ def test_names_of_files_need_not_be_utf_8(log: Path, tmp_path: Path) -> None:
     folder.mkdir()
     log.rename(folder / os.fsdecode(b"r\xe4ume.csv"))
     play = [
-        *("replay", os.fsdecode(b"r\xe4ume.csv"), *game("one key ready", tmp_path)),
+        *("replay", os.fsdecode(b"r\xe4ume.csv"), *arguments_of("one key ready", tmp_path)),
         *("--out", "out", "--state", "state"),
     ]
     # The second one goes on where the first was done.
@@ -193,20 +193,20 @@ def test_names_of_files_need_not_be_utf_8(log: Path, tmp_path: Path) -> None:
         assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
-# The other games have the same settings in other mixtures, or a learner of River's, which
+# The other replays have the same settings in other mixtures, or a learner of River's, which
 # tests/interactive/test_snapshot.py restores.
 BY_DAY = {"tired", "all keys ready", "earlier events of a key, requests expire"}
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly) for name in GAMES],
+    [pytest.param(name, marks=() if name in BY_DAY else pytest.mark.nightly) for name in REPLAYS],
 )
 @pytest.mark.parametrize("every", [40, pytest.param(17, marks=pytest.mark.nightly)])
 def test_cut_after_every_nth_input_changes_nothing(
     name: str, every: int, log: Path, tmp_path: Path, crash_after: Any
 ) -> None:
-    arguments = game(name, tmp_path)
+    arguments = arguments_of(name, tmp_path)
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
     expected = replay(log, *arguments, "--out", whole)
     assert expected.exit_code == 0, expected.output
@@ -227,7 +227,7 @@ def test_cut_after_every_nth_input_changes_nothing(
 
 
 def test_cut_after_every_input_changes_nothing(log: Path, tmp_path: Path, crash_after: Any) -> None:
-    arguments = [*game("one key ready, requests expire", tmp_path), "--limit", "6"]
+    arguments = [*arguments_of("one key ready, requests expire", tmp_path), "--limit", "6"]
     whole, pieces = tmp_path / "whole", tmp_path / "pieces"
     replay(log, *arguments, "--out", whole)
     crash_after(1)
@@ -241,7 +241,7 @@ def test_ctrl_c_is_a_cut_like_any_other(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_source, "BATCH", 60)  # the log has two of them
-    arguments = game("one key ready", tmp_path)
+    arguments = arguments_of("one key ready", tmp_path)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     replay(log, *arguments, "--out", whole)
     polled, calls = log_source.LogSource.poll, 0
@@ -334,7 +334,7 @@ def test_a_killed_process_leaves_what_the_next_one_needs(
 @pytest.fixture
 def kept(log: Path, tmp_path: Path, crash_after: Any) -> list[str | Path]:
     """The arguments of a keyed replay that was cut: state in `state`, messages in `out`."""
-    arguments = game("one key ready", tmp_path)
+    arguments = arguments_of("one key ready", tmp_path)
     arguments += ["--limit", "60", "--out", tmp_path / "out", "--state", tmp_path / "state"]
     crash_after(60)
     assert isinstance(replay(log, *arguments).exception, CrashError)
@@ -545,7 +545,7 @@ def test_full_disk_leaves_the_state_before(
     name: str, n_bytes: int, file: str, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "_SHORTEST_PAUSE_S", 0.0)
-    arguments = game(name, tmp_path)
+    arguments = arguments_of(name, tmp_path)
     whole = replay(log, *arguments)
     arguments += ["--state", tmp_path / "state"]
     with files_of_at_most(n_bytes):
@@ -562,7 +562,7 @@ def test_full_disk_leaves_the_state_before(
 
 
 def test_state_may_lie_beside_the_messages(log: Path, tmp_path: Path, crash_after: Any) -> None:
-    arguments = game("one key ready", tmp_path)
+    arguments = arguments_of("one key ready", tmp_path)
     whole, both = tmp_path / "whole", tmp_path / "both"
     replay(log, *arguments, "--out", whole)
     crash_after(50)
@@ -573,7 +573,7 @@ def test_state_may_lie_beside_the_messages(log: Path, tmp_path: Path, crash_afte
 def test_a_run_that_ended_before_its_first_save_begins_anew(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = game("one key ready", tmp_path)
+    arguments = arguments_of("one key ready", tmp_path)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     replay(log, *arguments, "--out", whole)
     options = [*arguments, "--out", cut, "--state", tmp_path / "state"]
