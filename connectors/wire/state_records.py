@@ -524,10 +524,10 @@ class History:
             for name, kept in parts.items()
         ]
 
-    def windows(self) -> list[tuple[str | None, str, Any | None]]:
-        """Return key, part and value of the open windows; the value is None if a part is gone."""
+    def windows(self) -> list[tuple[str, str, Any | None]]:
+        """Return entity, name and value of parts of open windows; None: the part is gone."""
         return [
-            (*window_part(name), self._whole(entity, name, kept, parts))
+            (entity, name, self._whole(entity, name, kept, parts))
             for entity, parts in self._apart[WINDOWS].items()
             for name, kept in parts.items()
             if PIECES not in name

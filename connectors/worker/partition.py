@@ -16,7 +16,7 @@ from typing import Any
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.storage.sqlite import SqliteStore
 from connectors.topics import COMPACTED, Record, TopicName
-from connectors.wire.state_records import History, HistoryError
+from connectors.wire.state_records import History, HistoryError, window_part
 from connectors.worker.compatibility import (
     GROUP,
     UnfitTopicsError,
@@ -436,7 +436,8 @@ class Partition:
             raise lost
         self.early.take_over(history.early())
         if self.windows is not None:
-            self.windows.take_over(history.windows())
+            rows = ((*window_part(name), value) for _, name, value in history.windows())
+            self.windows.take_over(rows)
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))
         # The log may have lost its end since, and what comes next has the offsets of what was lost.
         # What came since then but before this start is known by its time.

@@ -23,7 +23,15 @@ from connectors.topics import COMPACTED, Outgoing, Record, Topics
 from connectors.wire import state_records
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound, original_headers
-from connectors.wire.state_records import APART, History, Unreadable, is_foreign
+from connectors.wire.state_records import (
+    APART,
+    WINDOWS,
+    History,
+    Unreadable,
+    is_foreign,
+    window_name,
+    window_part,
+)
 from connectors.worker.compatibility import (
     BEING_RECOVERED,
     OtherGroupError,
@@ -64,6 +72,7 @@ from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.rebuild import recovered_parts, renumbered
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
+from streamgp.windows import open_rows
 
 _ABOUT = """\
 comes back: {n} with their sequence and revisions; questions and challenges that ended in a label;
@@ -123,7 +132,7 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None) -> None:
         with closing(there.topics.reader(COMPACTED)) as reader:
             records = all_of(reader, what="reading")
             histories = histories_of(_of_group(records, there.group))
-            nulls = _without_unreadable(there, histories)
+            nulls = _without_unreadable(there, loops, histories)
             with readable_topics(there.config):
                 broken = _broken(there, loops, histories)
                 empty = vanished_in(there.topics, there.group, histories)
@@ -160,7 +169,9 @@ def recover_state(config_file: Path, *, yes: bool, broker: str | None) -> None:
         click.echo(f"{'; '.join(done)}; now start the workers")
 
 
-def _without_unreadable(there: Deployment, histories: Mapping[int, History]) -> list[Outgoing]:
+def _without_unreadable(
+    there: Deployment, loops: LoopSettings, histories: Mapping[int, History]
+) -> list[Outgoing]:
     """Report the records that no worker can have written, and return nulls that remove them.
 
     The histories are as they will be afterwards. Where inputs cannot be written to `consensus`, a
@@ -168,9 +179,10 @@ def _without_unreadable(there: Deployment, histories: Mapping[int, History]) -> 
     """
     outbox = Outbound(source_of(there.group), keyed=there.config.worker.keyed)
     nulls = []
+    flaws: dict[str, None] = {}  # all rows of a key have the same one
     for partition, history in histories.items():
         # The second ones can be read only once the first ones are gone.
-        every = chain(history.unreadable(), _unusable(there, partition, history))
+        every = chain(history.unreadable(), _unusable(loops, partition, history))
         for topic, key, what in every:
             null = Outgoing(topic=topic, partition=partition, key=key, value=None)
             if topic == "consensus" and there.is_in_directory:
@@ -187,18 +199,29 @@ def _without_unreadable(there: Deployment, histories: Mapping[int, History]) -> 
                 )
             )
             nulls.append(null)
-            click.echo(printable(what))
+            flaws[printable(what)] = None
+    for flaw in flaws:
+        click.echo(flaw)
     if nulls:
         click.echo(_ABOUT_UNREADABLE)
     return nulls
 
 
-def _unusable(there: Deployment, partition: int, history: History) -> Iterator[Unreadable]:
-    """Yield the records of waiting answers that a worker would refuse."""
-    for entity, name, value in history.early():
-        answers = EarlyAnswers(partition, keyed=there.config.worker.keyed)
+def _unusable(loops: LoopSettings, partition: int, history: History) -> Iterator[Unreadable]:
+    """Yield the records of waiting answers and of open windows that a worker would refuse."""
+    parts = [*history.early(), *([] if loops.windows is None else history.windows())]
+    present = {(entity, name): value for entity, name, value in parts if value is not None}
+    for (entity, name), value in present.items():
         try:
-            answers.take_over([(entity, name, value)])
+            if name.startswith(WINDOWS):
+                assert loops.windows is not None
+                key, part = window_part(name)
+                # Without the head no other part of the key is of use.
+                head = present.get((entity, window_name(key, open_rows.HEAD)))
+                loops.windows.clone().take_over([(key, open_rows.HEAD, head), (key, part, value)])
+            else:
+                answers = EarlyAnswers(partition, keyed=loops.keyed)
+                answers.take_over([(entity, name, value)])
         except SnapshotError as error:
             null = state_records.state(entity, name, None, partition)
             yield Unreadable("state", null.key or b"", str(error))

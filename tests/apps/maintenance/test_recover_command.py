@@ -838,6 +838,39 @@ def test_a_waiting_answer_that_cannot_be_read_is_removed(small: Small) -> None:
     assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
 
 
+def window_value(part: str) -> bytes:
+    name = f"windows/ann/{part}"
+    return state_records.state("ann", name, {}, 0).value or b""
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "left"),
+    [
+        # Without what the head tells, no row of the key is of use.
+        ("head", window_value("head"), []),
+        ("head", b"?", []),
+        ("11", window_value("11"), [10, 12]),
+        ("x", window_value("x"), [10, 11, 12]),
+    ],
+)
+def test_rows_of_open_windows_that_cannot_be_read_are_removed(
+    small: Small, part: str, value: bytes, left: list[int]
+) -> None:
+    small.add('[windows]\nlength_s = 10\nfeatures = ["mean"]\n')
+    for at in range(13):
+        small.put(small.event(f"e{at}", x={"v": float(at)}, occurred_at=at, y=LABELS[0]))
+    small.work()
+    overwrite(small, "state", f"ann\x1fwindows/ann/{part}".encode(), value)
+    refusal(small)
+    text = small.done("recover", "--yes")
+    assert text.count("open windows of 'ann' cannot be taken over") == 1
+    small.work()
+    small.put(small.event("next", x={"v": 0.0}, occurred_at=20.0))
+    small.work()
+    found = [line.x["v.mean"] for line in lines(small) if line.event_id == "ann@10"]
+    assert found == ([sum(left) / len(left)] if left else [])
+
+
 def test_forget_names_an_overwritten_configuration(small: Small) -> None:
     with_labels(small)
     place = overwrite(small, "state", b"\x1fconfiguration")
