@@ -575,7 +575,7 @@ class PacedBudget:
     def _risen(self, score: float, now: float) -> float:
         """Return the logarithm of the strictness at an event, before arrears count."""
         if self._extra:
-            return -_MOST_LOG
+            return 0.0
         if self._log is None:
             # Certain to ask, as every strategy wants to before the first label.
             return 0.0 if score <= 0.0 else _within(-math.log(score))
