@@ -104,6 +104,15 @@ def test_strictness_is_one_when_the_questions_of_the_start_are_used_up():
     assert budget.strictness == pytest.approx(math.exp(0.44))
 
 
+def test_without_a_coin_the_first_score_after_the_start_sets_the_scale():
+    budget = PacedBudget(6, DAY, at_start=2)
+    wish = Decision.of(1e-9, 0.0, "Variance")
+    for now in (0.0, 1.0, 2.0):
+        assert budget.allows(wish, now)
+        budget.note(wish, asked=True, now=now)
+    assert budget.strictness == pytest.approx(1e9 * math.exp(-4.0 / 6.0))
+
+
 @pytest.mark.parametrize("doubt", [0.5, 0.05, 0.005])
 def test_questions_keep_to_the_pace_however_doubtful_events_are(doubt):
     rng, budget = random.Random(1), PacedBudget(30, DAY)
