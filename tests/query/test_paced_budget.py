@@ -95,6 +95,24 @@ def test_where_the_strategy_asks_for_little_questions_of_the_start_are_asked_at_
         assert hour == pytest.approx(4.0 * (k + 1), abs=6.0)
 
 
+def test_the_first_span_begins_anew_when_the_questions_of_the_start_are_used_up():
+    budget = PacedBudget(6, DAY, at_start=2)
+    for now in (0.0, 3.0 * DAY):
+        budget.note(coin(1.0, 0.01), asked=True, now=now)
+    asked = play(budget, [(coin(1.0, 0.01), 3.0 * DAY + i) for i in range(1, 60)])
+    # By hand: half of the limit, and the first of those that become due.
+    assert len(asked) == 4
+
+
+def test_at_the_start_no_more_than_the_limit_is_made_up_for_at_once():
+    """After four days 25 are due; by hand, as many are asked as make up for six."""
+    budget, score = PacedBudget(6, DAY, at_start=100), 1e-4
+    assert play(budget, [(coin(score, 0.99), i * 60.0) for i in range(6000)]) == []
+    rate = 6 * 60.0 / (0.08 * DAY)
+    decided = budget.turned(coin(score, 0.5), 6000 * 60.0)
+    assert decided.threshold == pytest.approx(0.5 * score / rate)
+
+
 def test_strictness_is_one_when_the_questions_of_the_start_are_used_up():
     budget = PacedBudget(6, DAY, at_start=2)
     for now in (0.0, 60.0):
