@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamgp.interactive import Event, event_store
 from streamgp.interactive.conversation_record import Conversation
-from streamgp.interactive.event_store import StateSegments
+from streamgp.interactive.event_store import RecentEvents, StateSegments
 from tests.interactive.topics import pages_of
 
 
@@ -151,3 +151,16 @@ def test_a_page_that_never_was_is_refused(number):
     book.n = 3
     with pytest.raises(ValueError, match=rf"segment {number} was never published, expected 1 to 3"):
         book.put(record("a"), number)
+
+
+def test_the_value_of_an_id_that_is_used_again_is_kept_for_as_long_as_that_of_a_new_one():
+    values = RecentEvents(60.0)
+    for name, at in (("a", 0.0), ("b", 100.0), ("a", 101.0), ("c", 150.0), ("d", 160.0)):
+        values.put(Event(event_id=name, x={}, occurred_at=at), at)
+    assert {name: values.get(name) for name in values} == {
+        (None, "b"): 100.0, (None, "a"): 101.0, (None, "c"): 150.0, (None, "d"): 160.0,
+    }  # fmt: skip
+    for n, at in enumerate((160.5, 170.0)):
+        values.put(Event(event_id=f"e{n}", x={}, occurred_at=at), at)
+    assert (None, "a") in values
+    assert (None, "b") not in values

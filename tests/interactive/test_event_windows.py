@@ -170,6 +170,14 @@ def test_the_clock_closes_the_same_windows_in_the_same_order_after_restarts(
     assert live.next_deadline() is None
 
 
+def test_the_clock_closes_windows_in_the_order_in_which_they_were_due_and_then_by_key():
+    stage = windows(hop_s=None)
+    stage.take(row(50.0, "cat"), now=90.0)  # its window ends later, but is due earlier
+    for key in ("bob", "ann"):
+        stage.take(row(0.0, key), now=100.0)
+    assert [e.event_id for e in stage.on_time(900.0)] == ["cat@50", "ann@0", "bob@0"]
+
+
 def test_a_row_far_ahead_of_the_one_before_brings_the_end_of_a_window_nearer():
     stage = windows(hop_s=None, idle_s=5.0)
     stage.take(row(0.0), now=100.0)
