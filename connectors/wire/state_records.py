@@ -524,13 +524,16 @@ class History:
             for name, kept in parts.items()
         ]
 
-    def windows(self) -> list[tuple[str, str, Any | None]]:
-        """Return entity, name and value of parts of open windows; None: the part is gone."""
+    def windows(self, *, keyed: bool) -> list[tuple[str, str, Any | None]]:
+        """Return entity, name and value of parts of open windows; None: the part is gone.
+
+        Those that are not at their key's place, where another program has put them, are left out.
+        """
         return [
             (entity, name, self._whole(entity, name, kept, parts))
             for entity, parts in self._apart[WINDOWS].items()
             for name, kept in parts.items()
-            if PIECES not in name
+            if PIECES not in name and entity == (window_part(name)[0] or "" if keyed else "")
         ]
 
     def names(self, entity: str) -> list[str]:

@@ -436,8 +436,8 @@ class Partition:
             raise lost
         self.early.take_over(history.early())
         if self.windows is not None:
-            rows = ((*window_part(name), value) for _, name, value in history.windows())
-            self.windows.take_over(rows)
+            rows = history.windows(keyed=self._settings.keyed)
+            self.windows.take_over((*window_part(name), value) for _, name, value in rows)
         self._restored_to = max(history.ends.get("consensus", 0), self.starts.get("consensus", 0))
         # The log may have lost its end since, and what comes next has the offsets of what was lost.
         # What came since then but before this start is known by its time.

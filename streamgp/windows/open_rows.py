@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from itertools import repeat
 from math import isfinite, isnan, nan
 from numbers import Real
+from operator import index
 from typing import Any
 
 import msgspec
@@ -194,11 +195,21 @@ class OpenRows:
 
     @classmethod
     def of(cls, parts: Mapping[str, Any], *, keep_changes: bool = False) -> OpenRows:
-        """Return the rows that the parts of a state describe."""
+        """Return the rows that the parts of a state describe.
+
+        Raises
+        ------
+        ValueError, TypeError, LookupError, AttributeError, ArithmeticError
+            If they describe none.
+
+        """
         rows, head = cls(keep_changes=keep_changes), parts[HEAD]
-        rows.newest, rows.closed_until, rows.next_end, rows._start = head["bounds"]
-        rows.seen_at = head["seen_at"]
-        rows.held = None if head["held"] is None else (*head["held"],)
+        bounds = (None if at is None else index(at) for at in head["bounds"])
+        rows.newest, rows.closed_until, rows.next_end, rows._start = bounds
+        rows.seen_at = None if head["seen_at"] is None else float(head["seen_at"])
+        if head["held"] is not None:
+            at, values, label = head["held"]
+            rows.held = index(at), dict(values), label
         rows._numbers = {name: array("d") for name in head["numbers"]}
         rows._texts = {name: [] for name in head["texts"]}
         for second in sorted(int(name) for name in parts if name != HEAD):
@@ -235,6 +246,10 @@ class OpenRows:
 
     def _append(self, second: int, part: Mapping[str, Any]) -> None:
         n, columns = len(part["times"]), part["columns"]
+        if {n} != {len(part["labels"]), n, *map(len, columns.values())}:
+            raise ValueError(
+                f"rows of second {second} must have as many labels and values as times"
+            )
         self.times.extend(second * MICROSECONDS + at for at in part["times"])
         self.labels += part["labels"]
         for name, numbers in self._numbers.items():

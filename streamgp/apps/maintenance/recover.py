@@ -209,7 +209,9 @@ def _without_unreadable(
 
 def _unusable(loops: LoopSettings, partition: int, history: History) -> Iterator[Unreadable]:
     """Yield the records of waiting answers and of open windows that a worker would refuse."""
-    parts = [*history.early(), *([] if loops.windows is None else history.windows())]
+    parts = history.early()
+    if loops.windows is not None:
+        parts += history.windows(keyed=loops.keyed)
     present = {(entity, name): value for entity, name, value in parts if value is not None}
     for (entity, name), value in present.items():
         try:

@@ -710,7 +710,7 @@ def test_what_is_deleted_after_a_recovery_of_a_log_without_its_end_is_taken_back
 # --- records that no worker can have written
 
 
-def overwrite(small: Small, topic: TopicName, key: bytes, value: bytes = b"?") -> str:
+def overwrite(small: Small, topic: TopicName, key: bytes, value: bytes | None = b"?") -> str:
     """Let another program write into the partition of `ann`; return the record's place."""
     [partition] = {r.partition for r in small.records("consensus") if r.key[:4] == b"ann\x1f"}
     writer = small.topics.writer("another program")
@@ -838,23 +838,27 @@ def test_a_waiting_answer_that_cannot_be_read_is_removed(small: Small) -> None:
     assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
 
 
-def window_value(part: str) -> bytes:
-    name = f"windows/ann/{part}"
-    return state_records.state("ann", name, {}, 0).value or b""
+def of_window(part: str, **value: Any) -> tuple[str, bytes | None]:
+    return part, state_records.state("ann", f"windows/ann/{part}", value, 0).value
+
+
+HEAD_OF_ROWS = {"seen_at": None, "held": None, "numbers": [], "texts": []}
 
 
 @pytest.mark.parametrize(
     ("part", "value", "left"),
     [
         # Without what the head tells, no row of the key is of use.
-        ("head", window_value("head"), []),
+        (*of_window("head"), []),
+        (*of_window("head", bounds=["a", 1, 2, 3], **HEAD_OF_ROWS), []),
         ("head", b"?", []),
-        ("11", window_value("11"), [10, 12]),
-        ("x", window_value("x"), [10, 11, 12]),
+        (*of_window("11"), [10, 12]),
+        (*of_window("11", times=[0, 1], labels=["hall"], columns={}), [10, 12]),
+        (*of_window("x"), [10, 11, 12]),
     ],
 )
 def test_rows_of_open_windows_that_cannot_be_read_are_removed(
-    small: Small, part: str, value: bytes, left: list[int]
+    small: Small, part: str, value: bytes | None, left: list[int]
 ) -> None:
     small.add('[windows]\nlength_s = 10\nfeatures = ["mean"]\n')
     for at in range(13):
@@ -869,6 +873,18 @@ def test_rows_of_open_windows_that_cannot_be_read_are_removed(
     small.work()
     found = [line.x["v.mean"] for line in lines(small) if line.event_id == "ann@10"]
     assert found == ([sum(left) / len(left)] if left else [])
+
+
+def test_rows_of_open_windows_that_are_not_at_the_place_of_their_key_are_passed_over(
+    small: Small,
+) -> None:
+    small.add('[windows]\nlength_s = 10\nfeatures = ["mean"]\n')
+    small.put(*(small.event(f"e{at}", x={"v": 1.0}, occurred_at=at, y="hall") for at in (0, 10)))
+    small.work()
+    overwrite(small, "state", b"\x1fwindows/ann/head", of_window("head")[1])
+    small.put(small.event("next", x={"v": 1.0}, occurred_at=20.0))
+    small.work()
+    assert [line.event_id for line in lines(small)] == ["ann@0", "ann@10"]
 
 
 def test_forget_names_an_overwritten_configuration(small: Small) -> None:
