@@ -821,7 +821,10 @@ class AllOf:
         """Decide by the least strictness of those that adjust it; the others may refuse."""
         turned = [one.decided(decision, now) for one in self._accounts if one.turns]
         if turned:
-            decision = max(turned, key=lambda each: (each.budget is not None, each.threshold))
+            strictest = max(turned, key=lambda each: (each.budget is not None, each.threshold))
+            # At its start a budget has to see whether the strategy has a coin.
+            if not (strictest.ask and any(each is decision for each in turned)):
+                decision = strictest
         for account in self._accounts:
             if not account.turns:
                 decision = account.checked(decision, now)

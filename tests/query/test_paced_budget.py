@@ -122,12 +122,11 @@ def test_strictness_is_one_when_the_questions_of_the_start_are_used_up():
     assert budget.strictness == pytest.approx(math.exp(0.44))
 
 
-def test_without_a_coin_the_first_score_after_the_start_sets_the_scale():
+@pytest.mark.parametrize("others", [[], [PacedBudget(1_000_000, 3600.0)]])
+def test_without_a_coin_the_first_score_after_the_start_sets_the_scale(others):
     budget = PacedBudget(6, DAY, at_start=2)
-    wish = Decision.of(1e-9, 0.0, "Variance")
-    for now in (0.0, 1.0, 2.0):
-        assert budget.allows(wish, now)
-        budget.note(wish, asked=True, now=now)
+    events = [(Decision.of(1e-9, 0.0, "Variance"), now) for now in (0.0, 1.0, 2.0)]
+    assert len(play(AllOf(budget, *others), events)) == 3
     assert budget.strictness == pytest.approx(1e9 * math.exp(-4.0 / 6.0))
 
 
