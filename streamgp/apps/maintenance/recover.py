@@ -81,7 +81,7 @@ comes back: {n} with their sequence and revisions; questions and challenges that
 cannot come back: open questions and events without a label (answers to them become dead letters,
   and the ids of these events are no longer known); names of answers (a label that came with its
   event can be corrected, others cannot); spent budgets, what rules have seen, answers
-  that wait for their event, and all counts: these start over
+  that wait for their event, raw rows in open windows, and all counts: these start over
 learners may predict slightly differently than before"""
 
 
