@@ -309,7 +309,7 @@ class Move:
         Raises
         ------
         ConfigError
-            If it was another one.
+            If it was another one, or that of another group.
 
         """
         for number, kept in self._marked().items():
@@ -325,6 +325,8 @@ class Move:
                     "former configuration (`streamgp flink --hand-back`), and afterwards continue "
                     "with --take-over"
                 ) from None
+            except UnfitTopicsError as error:
+                raise ConfigError(str(error)) from None
 
     def learned(self) -> dict[int, tuple[bytes, dict[str, int]]]:
         """Return each partition's own records, after checking that they are this deployment's."""

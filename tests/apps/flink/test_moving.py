@@ -131,6 +131,14 @@ def test_the_command_starts_no_job_with_another_configuration(
     assert "was processed with another configuration" in result.stderr
 
 
+def test_what_flink_keeps_for_another_group_is_left_alone(small: Small) -> None:
+    small.work()
+    move(small).mark([])
+    small.add('[worker]\ngroup = "phones"\n')
+    with pytest.raises(ConfigError, match="belongs to the group 'streamgp'"):
+        move(small).check_configuration()
+
+
 def test_marks_of_earlier_versions_say_nothing_of_what_learned(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
