@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, Literal, TypeAlias
 
 from connectors.topics import Place
-from connectors.wire.state_records import History
+from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
     FLINK_KEEPS_IT,
     UnfitTopicsError,
@@ -25,6 +25,7 @@ from connectors.worker.compatibility import (
 from streamgp.interactive.consensus_log import examples_in
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
+from streamgp.interactive.state.snapshot import INCONSISTENT
 
 FORGOTTEN = "forgotten"
 """Name of a partition's record of what nulls have taken back."""
@@ -241,10 +242,17 @@ def forgotten_in(history: History) -> dict[str, Any]:
     Raises
     ------
     HistoryError
-        If it cannot be read.
+        If it cannot be read, or no worker can have written it.
 
     """
-    return history.part("", FORGOTTEN) or {}
+    found = history.part("", FORGOTTEN) or {}
+    try:
+        int(found.get("n", 0)), heeded_in(found), failed_in(found)
+    except INCONSISTENT as error:
+        raise HistoryError(
+            f"state {FORGOTTEN!r} is nothing that this streamgp writes: {error!s:.80}"
+        ) from None
+    return dict(found)
 
 
 def heeded_in(forgotten: Mapping[str, Any]) -> tuple[int, float]:

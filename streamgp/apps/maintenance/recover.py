@@ -27,6 +27,7 @@ from connectors.wire.state_records import (
     APART,
     WINDOWS,
     History,
+    HistoryError,
     Unreadable,
     is_foreign,
     window_name,
@@ -66,6 +67,7 @@ from streamgp.apps.deployment.deployment import (
 )
 from streamgp.apps.maintenance.dead_letters import Wanted, letters
 from streamgp.common.printable import printable
+from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, LabelledExample
 from streamgp.interactive.quarantine import Quarantine
@@ -88,6 +90,10 @@ learners may predict slightly differently than before"""
 _ABOUT_UNREADABLE = """\
 if a later version of streamgp wrote these, do not go on: use that version. Else they will be
   removed; a label that was overwritten is withdrawn, and state that was overwritten is lost"""
+
+
+_OF_PARTITION = (FORGOTTEN, BUDGET)
+"""Names of the records of a partition that belong to no learner, besides the configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +214,11 @@ def _without_unreadable(
 
 
 def _unusable(loops: LoopSettings, partition: int, history: History) -> Iterator[Unreadable]:
-    """Yield the records of waiting answers and of open windows that a worker would refuse."""
-    parts = history.early()
+    """Yield the records, besides those of learners, that a worker would refuse.
+
+    They are about waiting answers, open windows, nulls that were processed, and the total budget.
+    """
+    parts = [*history.early(), *(("", name, history.part("", name)) for name in _OF_PARTITION)]
     if loops.windows is not None:
         parts += history.windows(keyed=loops.keyed)
     present = {(entity, name): value for entity, name, value in parts if value is not None}
@@ -221,12 +230,18 @@ def _unusable(loops: LoopSettings, partition: int, history: History) -> Iterator
                 # Without the head no other part of the key is of use.
                 head = present.get((entity, window_name(key, open_rows.HEAD)))
                 loops.windows.clone().take_over([(key, open_rows.HEAD, head), (key, part, value)])
+            elif name == FORGOTTEN:
+                forgotten_in(history)
+            elif name == BUDGET:
+                if loops.total_budget is not None:
+                    loops.new(None).take_over_budget(value)
             else:
                 answers = EarlyAnswers(partition, keyed=loops.keyed)
                 answers.take_over([(entity, name, value)])
-        except SnapshotError as error:
+        except (SnapshotError, HistoryError) as error:
+            what = error.what if isinstance(error, HistoryError) else str(error)
             null = state_records.state(entity, name, None, partition)
-            yield Unreadable("state", null.key or b"", str(error))
+            yield Unreadable("state", null.key or b"", what)
 
 
 def _of_group(records: Iterable[Record], group: str) -> Iterator[Record]:

@@ -838,6 +838,27 @@ def test_a_waiting_answer_that_cannot_be_read_is_removed(small: Small) -> None:
     assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "flaw"),
+    [
+        ("forgotten", {"heeded": "a"}, "state 'forgotten' is nothing that this streamgp writes"),
+        ("forgotten", [1], "state 'forgotten' is nothing that this streamgp writes"),
+        ("budget", {"left": 1}, "published budget cannot be taken up"),
+    ],
+)
+def test_a_record_of_the_partition_with_a_wrong_value_is_removed(
+    small: Small, name: str, value: Any, flaw: str
+) -> None:
+    small.add('[total_budget]\nrule = "at_most"\nn = 1000\n')
+    with_labels(small)
+    overwrite(
+        small, "state", b"\x1f" + name.encode(), state_records.state("", name, value, 0).value
+    )
+    assert flaw in refusal(small)
+    assert flaw in small.done("recover", "--yes")
+    assert (n_learned(small, "ann"), n_learned(small, "bob")) == (N, N)
+
+
 def of_window(part: str, **value: Any) -> tuple[str, bytes | None]:
     return part, state_records.state("ann", f"windows/ann/{part}", value, 0).value
 
