@@ -7,7 +7,7 @@ from river import metrics
 
 from streamgp import InteractiveLoop, KeyedLoops, SimulatedAnnotator, datasets, isgp
 from streamgp import interactive_val_score as val_score
-from streamgp.apps.replay.engine import EventSource, Game
+from streamgp.apps.replay.engine import EventSource, Replay
 from streamgp.interactive.messages import Cancel, Event, Expired, LabelRequest, Prediction
 from streamgp.query import SkepticalClassifier
 from streamgp.query.budgets import RateBudget
@@ -48,11 +48,11 @@ def test_a_replay_and_a_progressive_evaluation_come_to_the_same_counts(
         Event(event_id=str(n), x=x, occurred_at=float(n), truth=room)
         for n, (x, room) in enumerate(readings())
     ]
-    played = Game(
+    played = Replay(
         InteractiveLoop(model(), expires_after_s=expires_after_s),
         EventSource(events),
         SimulatedAnnotator(**annotator, seed=2),
-    ).play()
+    ).run()
     counts = played.statistics.summary()
     assert counts["n_events"] == N_EVENTS
     assert counts["n_asked"] > 20
