@@ -442,7 +442,7 @@ class PacedBudget:
     # _spacing  time from one event to the next, mean over about the latest ones
     # _scores   the latest scores
     turns: ClassVar = True
-    # Added after the first release, see `AtMost`.
+    # Older topics lack it, see `AtMost`.
     ADDED: ClassVar = ("at_start",)
 
     def __init__(self, n: Limit, span_s: Seconds, seed: int = 0, at_start: Limit = 0) -> None:
