@@ -185,11 +185,11 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`, start four more workers than cores.
+    """With `-n auto`, start three more workers than cores.
 
-    At first, three mostly wait for their brokers, and others for theirs or for the browser.
+    At first, three mostly wait for their brokers, and one for its browser.
     """
-    return len(os.sched_getaffinity(0)) + 4
+    return len(os.sched_getaffinity(0)) + 3
 
 
 @pytest.hookimpl(optionalhook=True)
