@@ -26,6 +26,21 @@ _TWICE = {
 }
 _ABOVE = "{above first:+.3f} ± {se:.3f}"
 
+
+def _per_day(templates: dict[str, str]) -> Table:
+    """Return a table of two daily limits side by side."""
+    return Table(
+        measured="asking",
+        head="log",
+        rows={"{log}": {}},
+        columns={
+            f"{n} a day: {title}": ({"per_day": n}, template)
+            for n in (30, 60)
+            for title, template in templates.items()
+        },
+    )
+
+
 TABLES = {
     "annotators": Table(
         measured="annotators",
@@ -186,34 +201,20 @@ TABLES = {
             ),
         },
     ),
-    "asking": Table(
-        measured="asking",
-        head="log",
-        rows={"{log}": {}},
-        columns={
-            f"{n} a day: {title}": ({"per_day": n}, template)
-            for n in (30, 60)
-            for title, template in {
-                "hindsight": "{hindsight:.3f}",
-                "**`PacedBudget`**": "{paced:.3f}",
-                "`RateBudget`": "{rate:.3f}",
-                "used": "{used:.0%}",
-            }.items()
-        },
+    "asking": _per_day(
+        {
+            "hindsight": "{hindsight:.3f}",
+            "**`PacedBudget`**": "{paced:.3f}",
+            "`RateBudget`": "{rate:.3f}",
+            "used": "{used:.0%}",
+        }
     ),
-    "asking-start": Table(
-        measured="asking",
-        head="log",
-        rows={"{log}": {}},
-        columns={
-            f"{n} a day: {title}": ({"per_day": n}, template)
-            for n in (30, 60)
-            for title, template in {
-                "hindsight": "{start_hindsight:.3f}",
-                "**`at_start`**": "{start:.3f}",
-                "used": "{start_used:.0%}",
-            }.items()
-        },
+    "asking-start": _per_day(
+        {
+            "hindsight": "{start_hindsight:.3f}",
+            "**`at_start`**": "{start:.3f}",
+            "used": "{start_used:.0%}",
+        }
     ),
     "asking-away": Table(
         measured="asking",

@@ -385,7 +385,7 @@ class PacedBudget:
     The first `at_start` questions do not count towards the limit. While some of them are left, what
     the strategy itself would ask about is asked about; the controller only makes up for arrears, if
     that is less than `n` within a span. Once they are used up, it begins with `c = 1`, and the
-    first span begins anew.
+    first span begins again.
 
     As the budget of a classifier or regressor it also asks where the strategy would not have asked.
     Elsewhere, as the budget of a review or of all keys together, it only refuses.
