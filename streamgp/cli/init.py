@@ -20,9 +20,12 @@ from streamgp.config.templates import template
 @click.option(
     "--worker", is_flag=True, help="Print one for `streamgp run` instead of `streamgp replay`."
 )
+@click.option(
+    "--all", "complete", is_flag=True, help="Print all settings, not only those often changed."
+)
 @target_option
-def init(preset: Preset, worker: bool, target: Target | None) -> None:
-    """Print a commented configuration file with all settings.
+def init(preset: Preset, worker: bool, complete: bool, target: Target | None) -> None:
+    """Print a commented configuration file.
 
     \b
     For a replay:
@@ -35,4 +38,4 @@ def init(preset: Preset, worker: bool, target: Target | None) -> None:
     """
     if (preset, target) == ("paper", "number"):
         raise click.UsageError("--preset paper is for labels; leave it out")
-    click.echo(template(preset, target or "label", worker=worker), nl=False)
+    click.echo(template(preset, target or "label", worker=worker, complete=complete), nl=False)

@@ -3,6 +3,8 @@
 In the former, settings appear with their values; those that are off by default appear as
 `#name = example`, so that removing the `#` gives a valid file. Other comments begin with `# `.
 Descriptions of rules and learners are where these are registered, in `streamgp.query.registry`.
+The short files hold the settings that are most often changed: those named in `_SHORT`, with what
+stands in the same paragraph.
 
 """
 
@@ -25,7 +27,7 @@ _REPLAY_HEAD = """\
 # Configuration of streamgp, read by `streamgp replay LOG --config FILE`.
 # Every setting may be left out; the values below are the defaults. Settings that begin
 # with `#` are off: remove the `#` to use them. The command line overrides the file.
-
+{more}
 """
 
 _TOP = """\
@@ -287,7 +289,7 @@ _WORKER_HEAD = """\
 # Configuration of a streamgp worker, read by `streamgp run FILE`, and by the commands that work
 # on the same topics. Settings that begin with `#` are off: remove the `#` to use them.
 # Try it without Kafka: `streamgp run FILE --broker file://./topics --create-topics`.
-
+{more}
 """
 
 _BROKER = """\
@@ -318,6 +320,7 @@ prefix = {prefix}
 # number cannot be changed later. replication = -1: as many copies as the broker is set to.
 partitions = {partitions}
 replication = {replication}
+# Names of the topics, without the prefix.
 events = {events}
 answers = {answers}
 predictions = {predictions}
@@ -337,6 +340,7 @@ group = {group}
 keyed = {keyed}
 # Where to keep snapshots, so that a restart need not read the topics from the start.
 state = {state}
+# Seconds from one snapshot to the next.
 save_every_s = {save_every_s}
 # How many records are processed together at most.
 batch = {batch}
@@ -400,8 +404,35 @@ _WORKER = (
 """For `streamgp run`."""
 
 
-def template(preset: Preset = "default", target: Target = "label", *, worker: bool = False) -> str:
-    """Return the configuration file of a preset, for a replay or for a worker."""
+_SHORT = {
+    "": {"preset", "target", "seed"},
+    "broker": {"url"},
+    "topics": {"prefix", "partitions"},
+    "worker": {"group", "keyed", "state"},
+    "learner": {"length_scale", "noise_variance"},
+    "questions": {"per_day", "at_start", "open_at_most"},
+    "annotator": {"error_rate"},
+    "windows": {"length_s", "features"},
+    "loop": {"expires_after_s", "answer_horizon_s", "max_keys"},
+    "people": {"owners", "keys_file"},
+    "log": {"label", "ignore"},
+    "page": {"unit"},
+    "observe": {"bind"},
+}
+"""The settings of short files. All whose value is not the default have to be among them."""
+
+
+def template(
+    preset: Preset = "default",
+    target: Target = "label",
+    *,
+    worker: bool = False,
+    complete: bool = False,
+) -> str:
+    """Return the configuration file of a preset, for a replay or for a worker.
+
+    With `complete`, it has all settings; without, those that are most often changed.
+    """
     config = resolved(Config(preset=preset, target=target))
     scale = config.learner.length_scale
     topics = _settings(Topics())
@@ -423,8 +454,35 @@ def template(preset: Preset = "default", target: Target = "label", *, worker: bo
         "review": _rule(config.review),
         "budget": _rule(config.budget),
         "state_topic": topics["state"],
+        "more": ""
+        if complete
+        else f"# `streamgp init{' --worker' * worker} --all` prints all settings.\n",
     }
-    return (_WORKER if worker else _REPLAY).format(**values)
+    text = (_WORKER if worker else _REPLAY).format(**values)
+    return text if complete else _shortened(text, target)
+
+
+_OF_TARGET = {"windows": "label", "page": "number"}
+"""Sections that short files have for one target only."""
+
+_PARAGRAPH = re.compile(
+    r"(?:(?P<header>(?:# .*\n)*#?\[(?P<section>.+)\]\n))?"
+    r"(?P<body>(?:# .*\n)*(?P<settings>(?:#?\w+ = .*\n)*))\n*"
+)
+
+
+def _shortened(text: str, target: Target) -> str:
+    """Return the paragraphs of `_SHORT`: comments, and the settings that follow them."""
+    kept = [text[: text.index("\n\n") + 1]]  # the head
+    section = header = ""
+    for paragraph in _PARAGRAPH.finditer(text):
+        if paragraph["header"]:
+            section, header = paragraph["section"], paragraph["header"]
+        names = set(re.findall(r"(?m)^#?(\w+) = ", paragraph["settings"]))
+        if names & _SHORT.get(section, set()) and _OF_TARGET.get(section, target) == target:
+            kept.append("\n" * bool(header or not section) + header + paragraph["body"])
+            header = ""
+    return "".join(kept)
 
 
 def _of_rules() -> dict[str, str]:

@@ -32,8 +32,8 @@ from tests.helpers.configurations import parse
 PRINTED = [("default", "label"), ("paper", "label"), ("default", "number")]
 
 
-def printed(*arguments: str) -> str:
-    result = CliRunner().invoke(cli, ["init", *arguments])
+def printed(*arguments: str, short: bool = False) -> str:
+    result = CliRunner().invoke(cli, ["init", *arguments, *["--all"][: not short]])
     assert result.exit_code == 0
     return result.stdout
 
@@ -43,6 +43,36 @@ def test_printed_file_is_the_default(preset: str, target: str) -> None:
     text = printed("--preset", preset, "--target", target)
     expected = resolved(Config(preset=preset, target=target))  # type: ignore[arg-type]
     assert resolved(parse(text, source="init")) == expected
+
+
+@pytest.mark.parametrize(("preset", "target"), PRINTED)
+@pytest.mark.parametrize("options", [(), ("--worker",)], ids=["replay", "worker"])
+def test_short_file_means_the_same_in_fewer_lines(
+    preset: str, target: str, options: tuple[str, ...]
+) -> None:
+    given = ("--preset", preset, "--target", target, *options)
+    short, complete = printed(*given, short=True), printed(*given)
+
+    def meaning(text: str) -> object:
+        if not options:
+            return resolved(parse(text, source="init"))
+        found = parse_worker(text, source="init")
+        return resolved(replay_part(found)), found.broker, found.topics, found.worker, found.observe
+
+    assert meaning(short) == meaning(complete)
+    assert set(short.splitlines()) - set(complete.splitlines()) == {
+        f"# `streamgp init{' --worker' if options else ''} --all` prints all settings."
+    }
+    assert len(short.splitlines()) < len(complete.splitlines()) / 2
+    assert meaning(re.sub(r"(?m)^#(?! )", "", short)) != meaning(short)
+
+
+def test_what_is_often_changed_is_in_the_short_file() -> None:
+    names = re.findall(r"(?m)^#?(\w+) = ", printed("--worker", short=True))
+    wanted = "url prefix keyed per_day at_start label supervisors keys_file bind length_s"
+    assert set(wanted.split()) < set(names)
+    assert len(names) == len(set(names) - {"features"}) + 2  # of windows, and of the log
+    assert "[page]" in printed("--worker", "--target", "number", short=True)
 
 
 def test_default_preset_is_printed_without_options() -> None:
