@@ -98,8 +98,8 @@ def _is_weight(w: float) -> bool:
 class Forests:
     """Several forests that learn the same examples, each with its own weights.
 
-    Each is, bitwise, an `OnlineForestClassifier` with its seed that has learned the same examples
-    with the same weights.
+    They are `WeakLearners` of boosting. Each is, bitwise, an `OnlineForestClassifier` with its seed
+    that has learned the same examples with the same weights.
 
     Parameters
     ----------
@@ -110,8 +110,6 @@ class Forests:
 
     Attributes
     ----------
-    classes
-        The known classes.
     n_learned
         Number of examples learned by each.
 
@@ -120,22 +118,29 @@ class Forests:
     >>> from streamgp import OnlineForestClassifier
     >>> forests = OnlineForestClassifier().forests([66840870, 3564991678])
     >>> forests.meet({"light": 0.9}, "awake")
-    0
     >>> forests.learn(0, 1.0), forests.learn(1, 0.5)
-    (array([1.]), array([1.]))
+    ({'awake': 1.0}, {'awake': 1.0})
     >>> forests.meet({"light": 0.1}, "asleep")
-    1
     >>> forests.learn(0, 1.0)
-    array([0.56666667, 0.43333333])
+    {'awake': 0.56..., 'asleep': 0.43...}
 
     """
 
+    # _classes  the known classes
     # _columns  which feature is which column
     # _forest   the forests; they know classes by their numbers
     def __init__(self, settings: ForestSettings, seeds: Sequence[int]) -> None:
-        self.classes = Classes()
+        self._classes = Classes()
         self._columns = ColumnsWithGaps()
         self._forest = Forest(int(settings.n_models), settings.limits, seeds)
+
+    def __len__(self) -> int:
+        return len(self.n_learned)
+
+    @property
+    def labels(self) -> list[Label]:
+        """Known classes, in the order in which they appeared."""
+        return self._classes.labels
 
     @property
     def n_learned(self) -> list[int]:
@@ -150,11 +155,11 @@ class Forests:
 
     def check(self, x: Features, y: Label) -> None:
         """Refuse what cannot be learned, as `meet` does; changes nothing."""
-        self.classes.number(y)
+        self._classes.number(y)
         self._columns.vector(x)
 
-    def meet(self, x: Features, y: Label) -> int:
-        """Take in the example that each forest may learn next; return the number of its class.
+    def meet(self, x: Features, y: Label) -> None:
+        """Take in the example that each forest may learn next.
 
         Raises
         ------
@@ -164,7 +169,7 @@ class Forests:
             If a feature is infinite, or the label equals a class of another type.
 
         """
-        number = self.classes.number(y)
+        number = self._classes.number(y)
         vector = self._columns.known_vector(x)
         if vector is None:
             columns = self._columns.widened(x)
@@ -173,13 +178,12 @@ class Forests:
                 first = len(self._columns)
                 self._forest.widen([i in columns.texts for i in range(first, len(columns))])
                 self._columns = columns
-        if number == len(self.classes):
-            self.classes.add(y)
+        if number == len(self._classes):
+            self._classes.add(y)
             self._forest.add_class()
         self._forest.meet(vector, number)
-        return number
 
-    def learn(self, m: int, w: float) -> Array:
+    def learn(self, m: int, w: float) -> dict[Label, float]:
         """Let forest m learn the example met, and return its prediction for it afterwards.
 
         Parameters
@@ -191,7 +195,7 @@ class Forests:
 
         Returns
         -------
-        Probability of each class, in the order of their numbers.
+        Probability of each class.
 
         Raises
         ------
@@ -200,18 +204,22 @@ class Forests:
 
         """
         check_weight(w)
-        return self._forest.learn(m, float(w))
+        return dict(zip(self.labels, self._forest.learn(m, float(w)).tolist(), strict=True))
 
     def probabilities(self, x: Features) -> Array:
         """Return the probability of each class by each forest, shape (forests, classes)."""
         proba: Array = self._forest.predict(np.array([self._columns.vector(x)]))[0]
         return proba
 
-    def probabilities_many(self, xs: Sequence[Features]) -> Array:
-        """Return the same for many events, shape (events, forests, classes)."""
+    def probabilities_many(self, X: pd.DataFrame) -> Array:
+        """Return the same for each row of a data frame, shape (events, forests, classes)."""
         columns = self._columns
-        X = np.array([columns.vector(x) for x in xs], dtype=float)
-        return self._forest.predict(X.reshape(len(xs), len(columns)))
+        vectors = np.array([columns.vector(x) for x in feature_rows(X)], dtype=float)
+        return self._forest.predict(vectors.reshape(len(X), len(columns)))
+
+    def largest(self, proba: Array) -> Label | None:
+        """Return the label of the largest of the probabilities (classes,), None without any."""
+        return self._classes.largest(proba.tolist())
 
 
 class OnlineForestClassifier(Seeded, base.MiniBatchClassifier):
@@ -308,7 +316,7 @@ class OnlineForestClassifier(Seeded, base.MiniBatchClassifier):
     @property
     def labels(self) -> list[Label]:
         """Known classes, in the order in which they appeared."""
-        return self._forests.classes.labels.copy()
+        return self._forests.labels.copy()
 
     def predict_proba_one(self, x: Features) -> dict[Label, float]:  # type: ignore[override]
         """Predict the probability of each known class, `{}` before the first label.
@@ -324,13 +332,12 @@ class OnlineForestClassifier(Seeded, base.MiniBatchClassifier):
             If a feature is infinite.
 
         """
-        labels = self._forests.classes.labels
-        return dict(zip(labels, self._forests.probabilities(x)[0].tolist(), strict=True))
+        proba = self._forests.probabilities(x)[0].tolist()
+        return dict(zip(self._forests.labels, proba, strict=True))
 
     def predict_one(self, x: Features) -> Label | None:  # type: ignore[override]
         """Predict the most probable class, None before the first label."""
-        forests = self._forests
-        return forests.classes.largest(forests.probabilities(x)[0].tolist())
+        return self._forests.largest(self._forests.probabilities(x)[0])
 
     def learn_one(self, x: Features, y: Label, w: float = 1.0) -> None:
         """Learn that `x` is a `y`, as if it had been seen `w` times; not at all if that is 0.
@@ -362,14 +369,13 @@ class OnlineForestClassifier(Seeded, base.MiniBatchClassifier):
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Predict the probability of each known class for each row; faster than one by one."""
-        proba = self._forests.probabilities_many(feature_rows(X))[:, 0]
-        labels = self._forests.classes.labels
-        return frame_like(X, dict(zip(labels, proba.T.tolist(), strict=True)))
+        proba = self._forests.probabilities_many(X)[:, 0]
+        return frame_like(X, dict(zip(self._forests.labels, proba.T.tolist(), strict=True)))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """Predict the most probable class for each row of a data frame."""
-        proba = self._forests.probabilities_many(feature_rows(X))[:, 0]
-        return series_like(X, [self._forests.classes.largest(p) for p in proba.tolist()])
+        proba = self._forests.probabilities_many(X)[:, 0]
+        return series_like(X, [self._forests.largest(p) for p in proba])
 
     # --- several over the same examples
 

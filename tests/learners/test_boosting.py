@@ -26,12 +26,12 @@ from streamgp.interactive import Event
 from streamgp.learners.boosting import (
     MAX_WEIGHT,
     Clones,
-    WeakForests,
     clones,
     confidence_agreement,
     gradient_agreement,
     member_seed,
 )
+from streamgp.learners.forest import Forests
 from streamgp.query import EqualErrorAsk
 
 BOTH = [OnlineGradientBoostingClassifier, ConfidenceBoostingClassifier]
@@ -319,7 +319,7 @@ def test_seeds_are_found_at_any_depth():
 @pytest.mark.parametrize("kind", BOTH)
 def test_forests_in_the_same_arrays_are_clones_with_their_seeds(kind, normalise):
     model = kind(small_forest(), n_models=4, normalise_weights=normalise, seed=7)
-    assert isinstance(model._weak, WeakForests)
+    assert isinstance(model._weak, Forests)
     slow = model.clone()
     members = [small_forest().clone({"seed": member_seed(7, m)}) for m in range(4)]
     slow._weak = Clones(members, seed=7)
