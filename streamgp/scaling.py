@@ -38,7 +38,10 @@ class Scaling:
         return False
 
     def n_with(self, x: Features) -> int:
-        """Return the number of features that are kept, together with those of an event."""
+        """Return the number of features that are kept, together with those of an event.
+
+        By default that of the event: how many a transformer keeps is not known.
+        """
         return len(x)
 
     def extract(self, x: Features) -> Features:

@@ -1,7 +1,7 @@
 """Log marginal likelihood of hyperparameters, and its gradient.
 
-Both measures are sums over all targets, which share one covariance, and come with their gradients
-with respect to the natural logarithms of the kernel's hyperparameters and of the noise variance.
+It is a sum over all targets, which share one covariance. The gradient is with respect to the
+natural logarithms of the kernel's hyperparameters and of the noise variance.
 
 """
 
@@ -26,8 +26,6 @@ Steps: TypeAlias = Generator[float, None, _T]
 These are estimated from sizes, not measured, so that a computation is divided alike on all
 machines.
 """
-
-"""Takes kernel, noise variance, points (n, d) and targets (n, m); returns value and gradient."""
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 EMBEDDED = 1.5
@@ -188,7 +186,7 @@ def likelihood_steps(
     W = A @ A.T
     W -= G
     del G  # its memory is reused for the derivatives
-    by_kernel = yield from _products_steps(0.5, W, kernel.gradients(rows))  # GPML Eq. 5.9
+    by_kernel = yield from _half_products_steps(W, kernel.gradients(rows))  # GPML Eq. 5.9
     by_noise = 0.5 * noise_variance * float(np.trace(W))
     return value, np.array([*by_kernel, by_noise])
 
@@ -274,8 +272,8 @@ def inverse_of_factor_steps(factor: Array, *, lower: bool) -> Steps[Array]:
     return inverse
 
 
-def _products_steps(factor: float, W: Array, gradients: Iterator[Array]) -> Steps[list[float]]:
-    """Compute the scalar products of a matrix with others, times a factor."""
+def _half_products_steps(W: Array, gradients: Iterator[Array]) -> Steps[list[float]]:
+    """Compute half the scalar products of a matrix with others."""
     products: list[float] = []
     while True:
         # The first one computes the distances of all points.
@@ -283,7 +281,7 @@ def _products_steps(factor: float, W: Array, gradients: Iterator[Array]) -> Step
         D = next(gradients, None)
         if D is None:
             return products
-        products.append(factor * float(np.vdot(W, D)))
+        products.append(0.5 * float(np.vdot(W, D)))
 
 
 # --- Posterior under another prior, from the posterior alone.

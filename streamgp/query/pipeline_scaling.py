@@ -150,10 +150,6 @@ class RunningScaling(Scaling):
             self._replay([past for past, _ in self._recent[REMEMBERED:]])
         return renewed
 
-    def n_with(self, x: Features) -> int:
-        """Return the number of features of an event: how many transformers keep is not known."""
-        return len(x)
-
     def extract(self, x: Features) -> Features:
         """Return the features made of the latest event equal to `x`, or those it would give now."""
         x = _without_nan(x)
@@ -260,10 +256,6 @@ class PipelineScaling(Scaling):
         self._next *= 2
         self._used = copy.deepcopy(self._live)
         return True
-
-    def n_with(self, x: Features) -> int:
-        """Return the number of features of an event: how many transformers keep is not known."""
-        return len(x)
 
     def learn(self, x: Features, y: Label) -> None:
         """Teach the label to the transformers that use it, while the warm-up lasts."""
