@@ -281,13 +281,12 @@ class EventStore:
         self._remember(record)
         return record
 
-    def take_over(self, record: Conversation) -> Conversation:
+    def take_over(self, record: Conversation) -> None:
         """Remember a conversation that is later than the others, with its answers so far."""
         self._remember(record)
         self._answers.update(record.answers)
         self.note_open(record)
         self.note_waiting(record)
-        return record
 
     def _remember(self, record: Conversation) -> None:
         event_id = record.event.event_id

@@ -21,10 +21,13 @@ from streamgp.interactive.rollback import SavedModel
 from streamgp.interactive.state.serialize import (
     HEAD,
     KIND,
-    StateChangelog,
+    all_parts,
+    changed_parts,
     load,
+    part_names,
     resumable,
     save,
+    segment_parts,
     take_up,
 )
 from streamgp.interactive.state.snapshot import INCONSISTENT, Snapshot, SnapshotError
@@ -104,7 +107,7 @@ class RestartableLoop:
     # people      those of `rules`, which every input needs
     # _memory     conversation about each event within the horizon, and when that ends
     # _moderator  changes these records, teaches the model, and keeps the deadlines of requests
-    # _published  all of it as plain values, in parts
+    # _fingerprint  that of the model, once needed or told: it never changes
     # _last       the last input, if it can still be undone
     _last: Any
 
@@ -114,7 +117,7 @@ class RestartableLoop:
         self.people = self.rules.people
         self._memory = EventStore(self.rules.answer_horizon_s)
         self._moderator = self._new_moderator()
-        self._published = StateChangelog(self._moderator)
+        self._fingerprint: str | None = None
         self._last = None
 
     def _new_moderator(self) -> SavedModerator:
@@ -146,7 +149,7 @@ class RestartableLoop:
         return save(
             self._moderator,
             self.rules.plain(),
-            self._published.fingerprint,
+            self._fingerprint_of_model,
             environment() if with_environment else None,
         )
 
@@ -201,7 +204,13 @@ class RestartableLoop:
 
     def know_fingerprint(self, fingerprint: str) -> None:
         """Set the fingerprint of the model, for a caller that knows it."""
-        self._published.fingerprint = fingerprint
+        self._fingerprint = fingerprint
+
+    @property
+    def _fingerprint_of_model(self) -> str:
+        if self._fingerprint is None:
+            self._fingerprint = resumable(self.model).fingerprint()
+        return self._fingerprint
 
     def begin_from(self, saved: SavedModel | None) -> SavedModel | None:
         """Start from a model that a loop around an equal one has saved; None to save it here.
@@ -286,15 +295,17 @@ class RestartableLoop:
 
         """
         self._last = None  # what is published can no longer be undone
-        return self._published.changed() if self.has_changed else {}
+        if not self.has_changed:
+            return {}
+        return changed_parts(self._moderator, self._fingerprint_of_model)
 
     def parts(self) -> dict[str, Any]:
         """Return all parts, as if everything had changed."""
-        return self._published.all()
+        return all_parts(self._moderator, self._fingerprint_of_model)
 
     def part_names(self) -> list[str]:
         """Return the names of all parts that `changes` may have returned and that are not gone."""
-        return self._published.names()
+        return part_names(self._moderator)
 
     @classmethod
     def from_parts(
@@ -374,7 +385,7 @@ class RestartableLoop:
         known = lines.sequence, resumable(self.model).examples(), lines
         after = known if lines.sequence else None
         # What was never published is in the parts by now, or forgotten.
-        parts = {**self._published.segments(), **parts}
+        parts = {**segment_parts(self._moderator), **parts}
         return type(self)(model, **self.rules.arguments)._taking_up(parts, log, after)
 
     # --- inside

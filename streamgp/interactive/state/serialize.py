@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from struct import Struct
@@ -546,69 +547,56 @@ RECENT_BYTES = 1 << 10
 _encode = msgspec.json.Encoder().encode
 
 
-class StateChangelog:
-    """The parts of one loop.
+def changed_parts(moderator: SavedModerator, fingerprint: str) -> dict[str, Any]:
+    """Return the head and the segments that have changed, and mark them as published.
 
     Parameters
     ----------
     moderator
         The moderator of the loop.
+    fingerprint
+        Fingerprint of the model.
 
     """
+    memory, plain = moderator.memory, partial(_published, moderator)
+    segments, fresh = memory.segments, memory.unpublished()
+    recent = list(map(plain, fresh))
+    if len(_encode(recent)) > RECENT_BYTES:
+        changed, recent = segments.publish(fresh, recent, plain), []
+    else:
+        changed = segments.publish([], [], plain)
+    # The head comes last: a reader that starts anywhere and finds a segment also finds the head.
+    parts = {**_by_name(changed), HEAD: _head(moderator, fingerprint, recent)}
+    moderator.journal.save_early(parts[HEAD]["model"])
+    segments.settle()
+    return parts
 
-    # _fingerprint  that of the model, once needed: it never changes
-    __slots__ = ("_fingerprint", "_moderator")
 
-    def __init__(self, moderator: SavedModerator) -> None:
-        self._moderator = moderator
-        self._fingerprint: str | None = None
+def all_parts(moderator: SavedModerator, fingerprint: str) -> dict[str, Any]:
+    """Return all parts as they are now; arguments as for `changed_parts`."""
+    recent = [_published(moderator, record) for record in moderator.memory.unpublished()]
+    return {**segment_parts(moderator), HEAD: _head(moderator, fingerprint, recent)}
 
-    @property
-    def fingerprint(self) -> str:
-        """Fingerprint of the configuration of the model."""
-        if self._fingerprint is None:
-            self._fingerprint = resumable(self._moderator.model).fingerprint()
-        return self._fingerprint
 
-    @fingerprint.setter
-    def fingerprint(self, known: str) -> None:
-        self._fingerprint = known
+def segment_parts(moderator: SavedModerator) -> dict[str, Any]:
+    """Return the segments as they are now, without conversations that are in none yet."""
+    segments = moderator.memory.segments
+    return _by_name(
+        {n: [_published(moderator, record) for record in on] for n, on in segments if on}
+    )
 
-    def changed(self) -> dict[str, Any]:
-        """Return the head and the segments that have changed, and mark them as published."""
-        memory = self._moderator.memory
-        segments, fresh = memory.segments, memory.unpublished()
-        recent = [self._plain(record) for record in fresh]
-        if len(_encode(recent)) > RECENT_BYTES:
-            changed, recent = segments.publish(fresh, recent, self._plain), []
-        else:
-            changed = segments.publish([], [], self._plain)
-        # The head comes last: a reader that starts anywhere and finds a segment also finds the
-        # head.
-        parts = {**_by_name(changed), HEAD: self._head(recent)}
-        self._moderator.journal.save_early(parts[HEAD]["model"])
-        segments.settle()
-        return parts
 
-    def all(self) -> dict[str, Any]:
-        """Return all parts as they are now."""
-        recent = [self._plain(record) for record in self._moderator.memory.unpublished()]
-        return {**self.segments(), HEAD: self._head(recent)}
+def part_names(moderator: SavedModerator) -> list[str]:
+    """Return the names of the parts that have been published, or may have been."""
+    return [*_by_name(dict(moderator.memory.segments)), HEAD]
 
-    def segments(self) -> dict[str, Any]:
-        """Return the segments as they are now, without conversations that are in none yet."""
-        segments = self._moderator.memory.segments
-        return _by_name({n: [self._plain(record) for record in on] for n, on in segments if on})
 
-    def names(self) -> list[str]:
-        """Return the names of the parts that have been published, or may have been."""
-        return [*_by_name(dict(self._moderator.memory.segments)), HEAD]
+def _head(moderator: SavedModerator, fingerprint: str, recent: list[PlainRecord]) -> State:
+    return {**head_of(moderator), "fingerprint": fingerprint, "recent": recent}
 
-    def _head(self, recent: list[PlainRecord]) -> State:
-        return {**head_of(self._moderator), "fingerprint": self.fingerprint, "recent": recent}
 
-    def _plain(self, record: Conversation) -> PlainRecord:
-        return plain_record(record, self._moderator.deadlines.number(record.event.event_id))
+def _published(moderator: SavedModerator, record: Conversation) -> PlainRecord:
+    return plain_record(record, moderator.deadlines.number(record.event.event_id))
 
 
 def take_up(
