@@ -1,7 +1,7 @@
 """Windows of time over raw sensor rows, each turned into the features of one event.
 
 `windowing` cuts the rows of each key into tumbling or sliding windows of event time, `extraction`
-decides which features a window has, `signals` and `positions` hold the formulas.
+decides which features a window has, `signals` has the formulas of sampled signals.
 
 """
 
