@@ -6,7 +6,7 @@ import copy
 import importlib.util
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -83,30 +83,6 @@ PLANS: Mapping[Preset, Plan] = {
     "paper": Plan(initial=0.06, per_round=0.14, replay=False),
 }
 """Plan of each preset; the paper gives no numbers, so these were chosen by measurement."""
-
-
-def plan_of(
-    preset: Preset,
-    *,
-    initial: float | None,
-    per_round: float | Sequence[int] | None,
-    replay: bool | None,
-) -> Plan:
-    """Return the plan of a preset, with the given values in place of its own.
-
-    Raises
-    ------
-    ValueError
-        If there is no such preset, or a share is not between 0 and 1.
-
-    """
-    check_preset(preset)
-    plan = PLANS[preset]
-    return Plan(
-        initial=plan.initial if initial is None else initial,
-        per_round=plan.per_round if per_round is None else per_round,
-        replay=plan.replay if replay is None else replay,
-    )
 
 
 # --- Beliefs of a classifier about known events, in batches where it can.
@@ -390,7 +366,9 @@ def active_learning_rounds(
         raise TypeError(f"model must be a classifier of River, got {model!r}")
     if replay is not None:
         check_flag("replay", replay)
-    plan = plan_of(preset, initial=initial, per_round=per_round, replay=replay)
+    check_preset(preset)
+    own: dict[str, Any] = {"initial": initial, "per_round": per_round, "replay": replay}
+    plan = replace(PLANS[preset], **{k: value for k, value in own.items() if value is not None})
     if not pool or not test:
         raise ValueError(f"pool and test must not be empty, got {len(pool)} and {len(test)} events")
     if isinstance(plan.per_round, Sequence) and len(plan.per_round) < n_rounds:

@@ -376,18 +376,16 @@ class RenewedScaling(StandardScaling):
         """
         ended = self._n >= self.warm_up
         is_over = ended and self._n_labels > MOST_RELEARNED
+        if is_over and x.keys() <= self._locations.keys() and _is_plain(x):
+            self._n += 1
+            return False
         if ended and list(x) == self._columns and _is_plain(x):
             self._n += 1
-            if is_over:
-                return False
             self._pending.extend(x.values())
             if len(self._pending) == _BATCH * len(x):
                 self._add_pending()
             return self._refresh()
         is_known = ended and x.keys() <= self._locations.keys()
-        if is_over and is_known and _is_plain(x):
-            self._n += 1
-            return False
         numbers = _finite_numbers(x)
         self._n += 1
         n_zeros = self._n_zeros

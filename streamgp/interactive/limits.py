@@ -103,8 +103,6 @@ def excess_of_unasked(
 def excess_of_features(known: KnowsNames | None, x: Features, people: People) -> str | None:
     """Say how the features of an event exceed the limit, None if they do not."""
     n = len(x) if known is None else known.n_features_with(x)
-    if n <= people.max_features:  # nearly always so, and checked for every event
-        return None
     return _excess(n, "max_features", people.max_features, "names of features")
 
 
