@@ -26,7 +26,7 @@ from streamgp.gp.bounded import BoundedGP
 from streamgp.gp.hyperparameters import Hyperparameters, prediction_steps
 from streamgp.gp.marginal_likelihood import at_once
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 
 _WARM_UP = 200  # as in `isgp()`
 

@@ -55,7 +55,7 @@ from benchmarks._logs import skipping
 from streamgp.base import Array
 from streamgp.gp.sparse import SparseGP
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 
 # --- times of a step, early and late, compared with its BLAS calls
 

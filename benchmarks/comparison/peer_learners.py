@@ -11,7 +11,7 @@ from river import base, dummy, forest, naive_bayes, neighbors, tree
 
 from streamgp import GPClassifier
 from streamgp.base import Array, Features, Label
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 
 EXACT = "GPClassifier()"
 BOUNDED = "GPClassifier(max_points=200)"

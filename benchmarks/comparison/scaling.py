@@ -32,7 +32,7 @@ from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, inte
 from streamgp.base import FeatureName, Features, Label
 from streamgp.features import Columns
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.presets import isgp
 from streamgp.query import SkepticalAsk
 

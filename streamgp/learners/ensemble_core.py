@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from scipy.special import expit
@@ -29,7 +29,6 @@ from streamgp.gp.expert_evidence import MIN_NOISE_SHARE, FittedExperts
 from streamgp.gp.linear_experts import LogisticExperts, Seen
 from streamgp.gp.random_features import RandomFeatures, median_distance
 from streamgp.kernels import Kernel, SquaredExponential
-from streamgp.learners.river_adapters import Seeded
 
 # --- Validated constructor arguments of an ensemble, and the kernels they stand for.
 
@@ -38,10 +37,6 @@ from streamgp.learners.river_adapters import Seeded
 # paper's (§IV).
 _DEFAULT = tuple(10.0 ** (c / 2.0) for c in range(-3, 4))
 _PAPER = tuple(10.0**c for c in range(-4, 7))
-
-N_INITIAL = 10
-"""Number of labels at the first fit, the smallest initial set of the paper."""
-
 
 # At this number each expert has a matrix of 800 megabytes.
 _MOST_FEATURES = 5000
@@ -347,47 +342,6 @@ def _standard_distance(d: int) -> float:
     return math.sqrt(2.0 * max(d, 1))
 
 
-# --- Public attributes of an ensemble, for targets of any kind.
-
-
-class EnsembleGP(Seeded):
-    """An estimator around the experts of an `EnsembleCore`.
-
-    Attributes
-    ----------
-    n_learned
-        Number of examples learned; none is retained.
-    n_experts
-        Number of experts.
-    weights
-        Probability of each expert.
-
-    """
-
-    # _core     the experts over dictionaries
-    # _weights  probability of each expert kept, a function of what the core has learned
-    _core: EnsembleCore[Any]
-    _weights: list[float]
-
-    @property
-    def n_learned(self) -> int:
-        """Number of examples learned; none is retained."""
-        return self._core.n_learned
-
-    @property
-    def n_experts(self) -> int:
-        """Number of experts."""
-        return self._core.n_experts
-
-    @property
-    def weights(self) -> list[float]:
-        """Probability of each expert, in the order of the kernels."""
-        weights = [0.0] * self.n_experts
-        for number, weight in zip(self._core.kept, self._weights, strict=True):
-            weights[number] = weight
-        return weights
-
-
 # --- Two ways to classify with experts.
 #
 # Either each class is regressed on as a target of 0 or 1, as in `GPClassifier`: cheap, since all
@@ -469,10 +423,3 @@ class LogisticCore(EnsembleCore[LogisticExperts]):
     def weights(self) -> list[float]:
         """Probability of each expert."""
         return normalised(self.experts.log_likelihoods.tolist())
-
-
-# People err: one label in a hundred may be wrong, however well all of them so far can be explained.
-LEAST_NOISE_SHARE = 0.01
-
-# The latent functions are log odds: one standard deviation, 4, spans probabilities from .02 to .98.
-LOGISTIC_AMPLITUDE = 16.0

@@ -26,10 +26,7 @@ from streamgp.common.running_stats import Moments
 from streamgp.gp.linear_experts import Seen
 from streamgp.kernels import Kernel
 from streamgp.learners.ensemble_core import (
-    LEAST_NOISE_SHARE,
-    LOGISTIC_AMPLITUDE,
-    N_INITIAL,
-    EnsembleGP,
+    EnsembleCore,
     EnsembleSettings,
     IndicatorCore,
     LogisticCore,
@@ -37,7 +34,52 @@ from streamgp.learners.ensemble_core import (
     normalised,
 )
 from streamgp.learners.numbering import Classes
-from streamgp.learners.river_adapters import checked_target, settings_of
+from streamgp.learners.river_adapters import Seeded, checked_target, settings_of
+
+# Number of labels at the first fit, the smallest initial set of the paper.
+_N_INITIAL = 10
+# People err: one label in a hundred may be wrong, however well all of them so far can be explained.
+_LEAST_NOISE_SHARE = 0.01
+# The latent functions are log odds: one standard deviation, 4, spans probabilities from .02 to .98.
+_LOGISTIC_AMPLITUDE = 16.0
+
+
+class EnsembleGP(Seeded):
+    """An estimator around the experts of an `EnsembleCore`.
+
+    Attributes
+    ----------
+    n_learned
+        Number of examples learned; none is retained.
+    n_experts
+        Number of experts.
+    weights
+        Probability of each expert.
+
+    """
+
+    # _core     the experts over dictionaries
+    # _weights  probability of each expert kept, a function of what the core has learned
+    _core: EnsembleCore[Any]
+    _weights: list[float]
+
+    @property
+    def n_learned(self) -> int:
+        """Number of examples learned; none is retained."""
+        return self._core.n_learned
+
+    @property
+    def n_experts(self) -> int:
+        """Number of experts."""
+        return self._core.n_experts
+
+    @property
+    def weights(self) -> list[float]:
+        """Probability of each expert, in the order of the kernels."""
+        weights = [0.0] * self.n_experts
+        for number, weight in zip(self._core.kept, self._weights, strict=True):
+            weights[number] = weight
+        return weights
 
 
 class EnsembleGPClassifier(EnsembleGP, base.Classifier):
@@ -123,7 +165,7 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         seed: int | None = None,
         likelihood: str = "regression",
         noise_variance: float = 0.1,
-        n_initial: int = N_INITIAL,
+        n_initial: int = _N_INITIAL,
     ) -> None:
         self.kernels = kernels
         self.n_features = n_features
@@ -143,8 +185,8 @@ class EnsembleGPClassifier(EnsembleGP, base.Classifier):
         settings = settings_of(
             EnsembleSettings,
             self,
-            amplitude=LOGISTIC_AMPLITUDE if is_logistic else 1.0,
-            least_noise_share=LEAST_NOISE_SHARE,
+            amplitude=_LOGISTIC_AMPLITUDE if is_logistic else 1.0,
+            least_noise_share=_LEAST_NOISE_SHARE,
         )
         self._core = (LogisticCore if is_logistic else IndicatorCore)(settings, self._seed)
         self._classes = Classes()
@@ -364,7 +406,7 @@ class EnsembleGPRegressor(EnsembleGP, base.Regressor):
         preset: Preset = "default",
         seed: int | None = None,
         noise_variance: float = 0.1,
-        n_initial: int = N_INITIAL,
+        n_initial: int = _N_INITIAL,
         drop_experts: bool = True,
     ) -> None:
         self.kernels = kernels

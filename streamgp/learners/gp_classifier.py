@@ -23,9 +23,6 @@ from streamgp.base import (
 from streamgp.common.validation import check_flag
 from streamgp.gp.hyperparameters import Hyperparameters
 from streamgp.kernels import Kernel
-from streamgp.learners.gp_core import (
-    LENGTH_SCALE_PER_ROOT_FEATURE as LENGTH_SCALE_PER_ROOT_FEATURE,
-)
 from streamgp.learners.gp_core import FeatureGP, GPSettings, PendingEvents
 from streamgp.learners.gp_tuning import are_mixed
 from streamgp.learners.numbering import Classes

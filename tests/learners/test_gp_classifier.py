@@ -10,7 +10,8 @@ from river.drift import ADWIN
 
 from streamgp import GPClassifier, NotPositiveDefiniteError, Posterior
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE, DriftWatch
+from streamgp.learners.gp_classifier import DriftWatch
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 
 
 def blobs(n=30, d=3, labels="pqr", seed=0):

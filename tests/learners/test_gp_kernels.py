@@ -9,7 +9,7 @@ import pytest
 
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.kernels import Categorical, On, SquaredExponential
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from tests.helpers.kernel_cases import CASES, obvious
 
 PLACES = ("hall", "bath", "attic")

@@ -29,7 +29,7 @@ from benchmarks.papers.isgp.learners import ALWAYS, FOREST_QUESTIONS, ISGP, NEVE
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier, isgp
 from streamgp.base import Features
 from streamgp.kernels import Constant, RationalQuadratic, SquaredExponential, White
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.query import (
     AlwaysChallenge,
     NeverChallenge,

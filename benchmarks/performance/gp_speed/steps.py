@@ -25,7 +25,7 @@ from streamgp.base import Array, FeatureName, Features, Label, positive_parts
 from streamgp.features import Columns
 from streamgp.gp.bounded import UnboundedGP
 from streamgp.kernels import SquaredExponential
-from streamgp.learners.gp_classifier import LENGTH_SCALE_PER_ROOT_FEATURE
+from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 
 # --- the explicit inverse
 
