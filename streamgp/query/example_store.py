@@ -138,6 +138,8 @@ class ExampleStore(ABC, Generic[B]):
     #            prediction, a decision and a challenge about one event ask the learner once; None
     #            after any change. By identity, since equal features need not be the same to a
     #            learner: True and 1, another order
+    # _relabels_exactly  whether the learner, once relabelled, is bitwise one that learned the new
+    #            label at once, while it says so
     # counts_pending  whether the learner knows what answers to pending questions will tell
     # _pending   the last pending questions, and what the learner says of their answers; likewise
     _belief_method: str
@@ -151,7 +153,8 @@ class ExampleStore(ABC, Generic[B]):
         self._takes_event_id = options.event_id
         self._takes_privileged = options.privileged
         self._is_restorable = isinstance(template, RestorableLearner)
-        self._relabels = isinstance(template, Relabelling)
+        is_told = self._is_restorable and self._takes_event_id
+        self._relabels_exactly = is_told and isinstance(template, Relabelling)
         self._leaves_one_out = isinstance(template, LeavingOneOut)
         self.counts_pending = isinstance(template, CountingPending)
         self._examples: dict[str | tuple[int], Example] = {}
@@ -331,15 +334,14 @@ class ExampleStore(ABC, Generic[B]):
             return
         n_labels = len(self._labels)
         self._count_label(y)
-        if self._is_outdated(event_id):
+        if event_id not in self._current():
             if len(self._labels) > n_labels:
                 self._rebuild()  # a learner that is told of classes knows the new one from now on
             return
         # There may now be room for an example that is only on record; and what the learner made of
         # examples that it does not retain depends on all of them.
-        is_label_only = old.privileged == new.privileged
         if (
-            is_label_only
+            old.privileged == new.privileged
             and self._relabels_exactly
             and not self._passed_over
             and self.learner.is_exact
@@ -366,7 +368,7 @@ class ExampleStore(ABC, Generic[B]):
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
         self._check_taught(event_id)
-        is_outdated = self._is_outdated(event_id)
+        is_outdated = event_id not in self._current()
         self._n_heard.subtract(annotators_concerned(self._examples.pop(event_id)))
         self._extracted.pop(event_id, None)
         self.n_outdated -= is_outdated
@@ -508,11 +510,6 @@ class ExampleStore(ABC, Generic[B]):
         """Tell a fresh learner of ours what does not follow from its examples."""
         learner.load_state(state)
 
-    @property
-    @abstractmethod
-    def _relabels_exactly(self) -> bool:
-        """Whether a relabelled learner is bitwise one that learned the new label at once."""
-
     # --- inside
 
     def _check_taught(self, event_id: str) -> None:
@@ -534,9 +531,6 @@ class ExampleStore(ABC, Generic[B]):
         if not self.n_outdated:
             return self._examples
         return dict(islice(self._examples.items(), self.n_outdated, None))
-
-    def _is_outdated(self, key: str) -> bool:
-        return key in self._examples and key not in self._current()
 
     def _extracted_of(self, key: str | tuple[int]) -> Features:
         """Return what running transformers made of an example, at its time."""
@@ -864,10 +858,6 @@ class ClassExampleStore(ExampleStore[Belief]):
         # An ensemble learns of classes by their examples; one that has none left is new to it.
         if isinstance(learner, KnowingClasses):
             learner.know(self._labels)
-
-    @property
-    def _relabels_exactly(self) -> bool:
-        return self._is_restorable and self._takes_event_id and self._relabels
 
 
 def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> int:

@@ -428,6 +428,8 @@ class NumberExampleStore(ExampleStore[Distribution]):
         super().__init__(template, scaling)
         # They are not passed on here, so those in a log are not learned after a restart either.
         self._takes_privileged = False
+        # The statistics of the targets would differ by rounding from those of one trained again.
+        self._relabels_exactly = False
         self.targets = Moments()
         self._n_errors = 0
         self._squares = 0.0
@@ -514,11 +516,6 @@ class NumberExampleStore(ExampleStore[Distribution]):
 
     def _count_label(self, y: Label) -> None:
         self.targets.add(float(y))
-
-    @property
-    def _relabels_exactly(self) -> bool:
-        # The statistics of the targets would differ by rounding from those of one trained again.
-        return False
 
     def _check_label(self, y: Label) -> None:
         checked_target(y)
