@@ -171,15 +171,6 @@ class Conversation(msgspec.Struct, eq=False, gc=False):
     segment: int | None = None
     is_plain: bool = False
 
-    def copied(self) -> dict[str, Any]:
-        """Return all attributes, for `restore`."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
-
-    def restore(self, copied: Mapping[str, Any]) -> None:
-        """Restore the values in `copied`."""
-        for name, value in copied.items():
-            setattr(self, name, value)
-
     def stand(self, said: GivenLabel | Answer, label: GivenLabel | None) -> None:
         """Record which answer may now be superseded, and the label that stands with it."""
         self.label = label

@@ -361,11 +361,12 @@ class EventStore:
         """Return the conversation that was added last."""
         return next(reversed(self._records.values()))
 
-    def restore(self, record: Conversation, copied: Mapping[str, Any]) -> None:
-        """Restore a conversation to what `Conversation.copied` returned."""
+    def restore(self, record: Conversation, saved: Mapping[str, Any]) -> None:
+        """Restore the fields of a conversation."""
         self._answers.difference_update(record.answers)
         delayed_s = record.delayed_s
-        record.restore(copied)
+        for name, value in saved.items():
+            setattr(record, name, value)
         self.note_change()
         self._answers.update(record.answers)
         self.note_open(record)

@@ -26,6 +26,7 @@ from typing import (
 )
 
 import msgspec
+from msgspec.structs import asdict
 
 from streamgp.common.signatures import has_methods
 from streamgp.interactive.conversation_record import Conversation
@@ -325,7 +326,7 @@ class Rollback:
         """Save a conversation that may change."""
         deadlines, event_id = self._deadlines, record.event.event_id
         at, number = deadlines.get(event_id), deadlines.number(event_id)
-        self._touched.append((record, record.copied(), at, number))
+        self._touched.append((record, asdict(record), at, number))
         self._memory.note_change()
 
     def touch(self, record: Conversation) -> None:
