@@ -28,7 +28,6 @@ from streamgp.interactive import (
     People,
     Prediction,
     Rejected,
-    Retraction,
 )
 from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
 from streamgp.interactive.people import DEFAULT_PEOPLE
@@ -309,7 +308,6 @@ class _Evaluation:
             target, asks_twice=loop.people.asks_twice, horizon_s=horizon_s
         )
         self.has_predicted = False
-        self._n_taken_back = 0
         self._faults: Counter[Fault] = Counter()
         self._reasons: dict[Fault, str] = {}  # the first one for each fault
         self._loop = loop
@@ -352,7 +350,7 @@ class _Evaluation:
         known: dict[str, Any] = {
             "metric": self._metric,
             "quarantined": tuple(self._loop.quarantined),
-            "n_taken_back": self._n_taken_back,
+            "n_taken_back": sum(one.n_taken_back for one in self.statistics.annotators.values()),
             "n_second": self.statistics.n_second,
         }
         names = [name for name in InteractiveResult.__slots__ if name not in known]
@@ -372,8 +370,6 @@ class _Evaluation:
             self._queue.ask(message, now)
         elif isinstance(message, Cancel):
             self._queue.cancel(message)
-        elif isinstance(message, Retraction):
-            self._n_taken_back += len(message.own)
         elif isinstance(message, Rejected):
             self._faults[message.fault] += 1
             self._reasons.setdefault(message.fault, message.reason)

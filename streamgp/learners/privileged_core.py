@@ -22,6 +22,7 @@ from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, explain, 
 from streamgp.gp.latent_noise.online_ep import OnlineLabels
 from streamgp.gp.latent_noise.tilted_moments import tilted
 from streamgp.kernels import Kernel
+from streamgp.learners.gp_core import default_kernel
 from streamgp.learners.numbering import EventNumbers
 from streamgp.learners.privileged_inputs import (
     LearnedExample,
@@ -548,7 +549,7 @@ class PrivilegedCore:
         columns = self._columns.widened(x)
         vector = columns.vector(x)
         kernel, privileged_kernel = self._kernels
-        kernel = kernel or self._settings.kernel_for(len(columns))
+        kernel = kernel or default_kernel(len(columns))
         if self._tasks.spaces is None:
             kernel.bound(columns).embed(vector)
         else:
@@ -558,7 +559,7 @@ class PrivilegedCore:
         renewed = known is not None and self._scaling.observe(known)
         if known is not None and privileged_kernel is None:
             d = len(self._scaling.transform(known))
-            privileged_kernel = self._settings.privileged_kernel_for(d)
+            privileged_kernel = self._settings.privileged_kernel or default_kernel(d)
         self._columns, self._kernels = columns, (kernel, privileged_kernel)
         number = self._events.append(event_id)
         example = LearnedExample(number=number, x=vector, privileged=known, label=label)

@@ -21,7 +21,6 @@ from streamgp.gp.inducing_regression import Slots
 from streamgp.gp.latent_noise.model import PRESETS, LabelModel
 from streamgp.kernels import Kernel
 from streamgp.kernels.base import check_kernel
-from streamgp.learners.gp_core import default_kernel
 from streamgp.scaling import RobustScaling
 
 Covariances: TypeAlias = tuple[Array, float]
@@ -229,11 +228,3 @@ class PrivilegedSettings:
     def noise_mean(self) -> float:
         """Prior mean of the log noise variance."""
         return PRESETS[self.preset].noise_mean
-
-    def kernel_for(self, d: int) -> Kernel:
-        """Return the kernel, or the default for a first point with `d` features."""
-        return self.kernel or default_kernel(d)
-
-    def privileged_kernel_for(self, d: int) -> Kernel:
-        """Return the same for privileged features."""
-        return self.privileged_kernel or default_kernel(d)

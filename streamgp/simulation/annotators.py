@@ -650,7 +650,6 @@ class AnnotatorPanel:
     """
 
     # _seed    `seed`, or the one drawn instead.
-    # _turns   the annotators, in order.
     # _limits  cumulative shares, the last of them 1: the n-th is drawn below the n-th limit.
 
     def __init__(
@@ -672,12 +671,11 @@ class AnnotatorPanel:
         self.shares = shares
         self.seed = seed
         self._limits = _limits(shares, len(annotators))
-        self._turns = list(annotators)
         self._seed = secrets.randbits(64) if seed is None else seed
 
     def see(self, truth: Label) -> None:
         """Tell all of them that a label exists."""
-        for annotator in self._turns:
+        for annotator in self.annotators.values():
             annotator.see(truth)
 
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
@@ -706,11 +704,12 @@ class AnnotatorPanel:
         # The contested answer's annotator for a challenge, the one addressed for a second question.
         if request.annotator is not None and request.annotator in self.annotators:
             return self.annotators[request.annotator]
-        found = self._turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
+        turns = list(self.annotators.values())
+        found = turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
         if isinstance(request, Challenge) or found.name not in request.excluded:
             return found
-        shares = self.shares or [1.0] * len(self._turns)
-        pairs = zip(self._turns, shares, strict=True)
+        shares = self.shares or [1.0] * len(turns)
+        pairs = zip(turns, shares, strict=True)
         others = [(one, share) for one, share in pairs if one.name not in request.excluded]
         if not others:
             return found
