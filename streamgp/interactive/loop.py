@@ -147,8 +147,6 @@ if TYPE_CHECKING:
     from streamgp.base import Decision
 
 _TEXTS = frozenset((str,))
-# Types of learners for which a loop was made: checking one takes as long as some events.
-_CHECKED: set[type] = set()
 
 
 def _in_quarantine(annotator: str | None) -> str:
@@ -265,12 +263,11 @@ class InteractiveLoop(RestartableLoop):
         open_at_most: int | None = None,
         people: People = DEFAULT_PEOPLE,
     ) -> None:
-        if type(model) not in _CHECKED and not isinstance(model, SkepticalLearner):
+        if not isinstance(model, SkepticalLearner):
             raise TypeError(
                 "model must be a skeptical learner, such as SkepticalClassifier(...), "
                 f"got {type(model).__name__}"
             )
-        _CHECKED.add(type(model))
         super().__init__(
             model,
             expires_after_s=expires_after_s,
