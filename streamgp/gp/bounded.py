@@ -28,6 +28,7 @@ from streamgp.kernels import Kernel
 # --- Switching to other hyperparameters, a little with each example.
 
 
+@dataclass(slots=True, eq=False)
 class Adoption:
     """Other hyperparameters, and what a process has done so far to switch to them.
 
@@ -46,10 +47,9 @@ class Adoption:
 
     """
 
-    def __init__(self, noise_variance: float) -> None:
-        self.noise_variance = noise_variance
-        self.relearning: Relearning | None = None
-        self.succession: Succession | None = None
+    noise_variance: float
+    relearning: Relearning | None = None
+    succession: Succession | None = None
 
     def note(self, x: Array, y: Array) -> None:
         """Record an example that the process has learned in the meantime."""
