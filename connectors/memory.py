@@ -73,7 +73,7 @@ class Logs:
         self.is_closed = False
         self._clock = clock
         places = [(topic, number) for topic in ALL_TOPICS for number in range(n_partitions)]
-        self._records: dict[tuple[TopicName, int], list[Record]] = {place: [] for place in places}
+        self._records: dict[Place, list[Record]] = {place: [] for place in places}
         self._ends = dict.fromkeys(places, 0)
 
     def check_open(self) -> None:
@@ -81,7 +81,7 @@ class Logs:
         if self.is_closed:
             raise BrokerError("topics are closed; open new ones")
 
-    def append(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+    def append(self, outgoing: Sequence[Outgoing]) -> dict[Place, int]:
         """Append records, all or none; return the end offsets of their partitions."""
         places = [(record.topic, self.partition(record)) for record in outgoing]
         now = self._clock()
@@ -238,7 +238,7 @@ class MemoryWorkerClient(WorkerClient):
         self._is_closed = False
         self._generation = -1
         self._assigned: frozenset[int] = frozenset()
-        self._polled: dict[tuple[TopicName, int], int] = {}
+        self._polled: dict[Place, int] = {}
         self._n_polls = 0
         with logs.news:
             group.join(instance, self)
@@ -278,7 +278,7 @@ class MemoryWorkerClient(WorkerClient):
             ]
         return _told(found, progress)
 
-    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[Place, int]:
         with self._logs.news:
             self._check()
             for number in sorted(self._assigned):
@@ -290,7 +290,7 @@ class MemoryWorkerClient(WorkerClient):
             self._group.positions.update(self._polled)
             return ends
 
-    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+    def lag(self) -> dict[Place, int | None]:
         with self._logs.news:
             self._check()
             return {

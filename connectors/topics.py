@@ -272,7 +272,7 @@ class WorkerClient(Protocol):
 
         """
 
-    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[Place, int]:
         """Write records and commit the offsets polled so far, atomically.
 
         Nothing is written by a worker whose partitions were given to others, polled or not.
@@ -288,7 +288,7 @@ class WorkerClient(Protocol):
 
         """
 
-    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+    def lag(self) -> dict[Place, int | None]:
         """Return about how many records wait in each assigned partition of the inputs.
 
         None if that is not known yet.
@@ -446,7 +446,7 @@ class Topics(Protocol):
     def n_partitions(self) -> int:
         """Return the number of partitions of the inputs."""
 
-    def lags(self, group: str) -> dict[tuple[TopicName, int], int]:
+    def lags(self, group: str) -> dict[Place, int]:
         """Return how many records of each input partition a group has not processed."""
         return {place: each.n_waiting for place, each in self.backlog(group).items()}
 

@@ -332,7 +332,7 @@ class EmbeddedWorkerClient(WorkerClient):
                     n_all += self._database.count(TABLES[topic], start, end)
         return self._history(spans, n_all, progress)
 
-    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[Place, int]:
         self._check()
         records: dict[TopicName, list[Outgoing]] = {}
         for record in (*self._taken_back, *outgoing):
@@ -361,7 +361,7 @@ class EmbeddedWorkerClient(WorkerClient):
                 self._compact_written(topic)
         return ends
 
-    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+    def lag(self) -> dict[Place, int | None]:
         self._check()
         with self._database.reading():
             return {

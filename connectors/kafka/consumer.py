@@ -37,6 +37,7 @@ from connectors.topics import (
     WORKER_INPUTS,
     BrokerError,
     OffsetReset,
+    Place,
     Record,
     RefusedError,
     TopicName,
@@ -349,8 +350,8 @@ class Prefetch:
 
     def __init__(self, max_records: int) -> None:
         self._max_records = max_records
-        self._queues: dict[tuple[TopicName, int], deque[Record]] = {}
-        self._bytes: dict[tuple[TopicName, int], int] = {}
+        self._queues: dict[Place, deque[Record]] = {}
+        self._bytes: dict[Place, int] = {}
         self._moved_at: dict[int, float] = {}
         self._next = 0
 
@@ -382,7 +383,7 @@ class Prefetch:
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
 
-    def full(self) -> set[tuple[TopicName, int]]:
+    def full(self) -> set[Place]:
         """Return the queues that hold enough for now; the limit for answers is much higher."""
         many = _FULL_POLLS * self._max_records
         return {
@@ -438,7 +439,7 @@ class Prefetch:
         return behind != 0 and now - self._moved_at[number] < _PATIENCE_S
 
 
-def _place(record: Record) -> tuple[TopicName, int]:
+def _place(record: Record) -> Place:
     return record.topic, record.partition
 
 

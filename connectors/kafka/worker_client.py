@@ -88,7 +88,7 @@ class KafkaWorkerClient(WorkerClient):
         self._polled: dict[TopicPartition, int] = {}
         self._can_write = self._is_closed = False
         self._broken: BrokerError | None = None
-        self._lags: dict[tuple[TopicName, int], int | None] | None = None
+        self._lags: dict[Place, int | None] | None = None
         self._stalls: StallTracker[TopicPartition] = StallTracker()
         self._tracked_at = 0.0
         self._shapes = self._checked_shapes()
@@ -168,7 +168,7 @@ class KafkaWorkerClient(WorkerClient):
             keep_alive=self._keep_alive,
         )
 
-    def commit(self, outgoing: Sequence[Outgoing]) -> dict[tuple[TopicName, int], int]:
+    def commit(self, outgoing: Sequence[Outgoing]) -> dict[Place, int]:
         """Write records and commit the offsets polled so far, atomically.
 
         Raises
@@ -213,7 +213,7 @@ class KafkaWorkerClient(WorkerClient):
         self._polled.clear()
         return ends
 
-    def lag(self) -> dict[tuple[TopicName, int], int | None]:
+    def lag(self) -> dict[Place, int | None]:
         self._check()
         if self._lags is None:
             self._lags = {}
@@ -447,7 +447,7 @@ def transact(
     membership: Any,
     *,
     timeout_s: float,
-) -> dict[tuple[TopicName, int], int]:
+) -> dict[Place, int]:
     """Write records and positions, all or nothing.
 
     Parameters
@@ -480,7 +480,7 @@ def transact(
     lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
     positions = send_positions(producer, offsets, membership)
     topics = {name: topic for topic, name in names.items()}
-    ends: dict[tuple[TopicName, int], int] = {}
+    ends: dict[Place, int] = {}
     # Wait for the last one first: once it is acknowledged, most others are too, and waiting for
     # them wakes no thread.
     for place, last in reversed(lasts):

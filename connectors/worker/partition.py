@@ -15,7 +15,7 @@ from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.storage.sqlite import SqliteStore
-from connectors.topics import COMPACTED, Record, TopicName
+from connectors.topics import COMPACTED, Place, Record, TopicName
 from connectors.wire.state_records import History, HistoryError, window_part
 from connectors.worker.compatibility import (
     GROUP,
@@ -288,7 +288,7 @@ class Partition:
         self.environment = environment_in(signed)
         self.is_signed = GROUP in signed and self.environment == environment()
 
-    def advance(self, ends: Mapping[tuple[TopicName, int], int]) -> None:
+    def advance(self, ends: Mapping[Place, int]) -> None:
         """Record the new ends of `state` and `consensus`."""
         for (topic, number), end in ends.items():
             if number == self.number and topic in COMPACTED:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from connectors.annotation.feed import TURN_S
-from connectors.topics import Outgoing, Reader, TopicName, Topics
+from connectors.topics import Outgoing, Place, Reader, TopicName, Topics
 from connectors.wire.record_lines import to_line
 from streamgp.apps.console import Stop, clock_time, number, seen, span, steady, tell
 from streamgp.apps.deployment.contents import InputProgress, warning_of
@@ -49,7 +49,7 @@ class Around:
     url: str
     group: str
     n_workers: int
-    lags: Mapping[tuple[TopicName, int], int]
+    lags: Mapping[Place, int]
     troubles: Sequence[str] = ()
 
 
@@ -226,7 +226,7 @@ def _dead_letters(watching: Watching) -> Part:
     return Part(name="dead letters", lines=lines, is_alarming=len(lines) > 1)
 
 
-def _lag(lags: Mapping[tuple[TopicName, int], int]) -> list[str]:
+def _lag(lags: Mapping[Place, int]) -> list[str]:
     lines = []
     for topic in dict.fromkeys(topic for topic, _ in sorted(lags)):
         behind = {place: n for (where, place), n in sorted(lags.items()) if where == topic and n}
