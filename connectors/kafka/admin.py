@@ -213,16 +213,19 @@ class Administration:
 
     Parameters
     ----------
-    connection
-        Connection to the cluster.
     partitions, replication
         Number of partitions and replication factor of created topics; with a replication of -1 the
         broker decides.
 
+    Attributes
+    ----------
+    connection
+        Connection to the cluster.
+
     """
 
     def __init__(self, connection: Connection, *, partitions: int, replication: int) -> None:
-        self._connection = connection
+        self.connection = connection
         self._names = connection.names
         self._partitions = partitions
         self._replication = replication
@@ -313,7 +316,7 @@ class Administration:
     ) -> dict[TopicPartition, Place]:
         """Return the partitions of some topics, by default of the workers' inputs; see `counts`."""
         return {
-            self._connection.place(name, number): (name, number)
+            self.connection.place(name, number): (name, number)
             for name, count in self.counts(topics).items()
             for number in range(count)
         }
@@ -339,7 +342,7 @@ class Administration:
                 continue
             if topic["error_code"]:
                 error = kafka_errors.for_code(topic["error_code"])(self._names[name])
-                raise self._connection.broker_error(error, "describe topics")
+                raise self.connection.broker_error(error, "describe topics")
             shapes[name] = Shape(str(topic["topic_id"]), len(topic["partitions"]))
         return shapes
 
@@ -423,11 +426,11 @@ class Administration:
         answers = self._ask(doing, lambda client: client.alter_group_offsets(group, offsets))
         for error in answers.values():
             if error.errno:
-                raise self._connection.broker_error(error(), doing)
+                raise self.connection.broker_error(error(), doing)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
-        roles = {self._connection.place(*place): place for place in places}
+        roles = {self.connection.place(*place): place for place in places}
         found = self._ask("describe transactions", lambda client: open_transactions(client, roles))
         return {roles[partition]: obstacle for partition, obstacle in found.items()}
 
@@ -476,7 +479,7 @@ class Administration:
         client, self._client = self._client, None
         if client is not None:
             with suppress(*CLIENT_ERRORS):  # without a broker there is nothing to close
-                within(self._connection.timeouts.close_s, "close", client.close)
+                within(self.connection.timeouts.close_s, "close", client.close)
 
     # --- internal
 
@@ -514,19 +517,19 @@ class Administration:
     def _ask(self, doing: str, call: Callable[[Any], _Answer]) -> _Answer:
         """Return the answer to a request; retry while the broker's error is retriable."""
         if self._client is None:
-            self._client = self._connection.admin()
+            self._client = self.connection.admin()
         # From here on: connecting, however long it took, has a limit of its own.
-        until = time.monotonic() + self._connection.timeouts.connect_s
+        until = time.monotonic() + self.connection.timeouts.connect_s
         while True:
             left_s = max(_AGAIN_S, until - time.monotonic())
             try:
                 return within(left_s, doing, lambda: call(self._client))
             except kafka_errors.RetriableError as error:
                 if time.monotonic() + _AGAIN_S > until:
-                    raise self._connection.broker_error(error, doing) from error
+                    raise self.connection.broker_error(error, doing) from error
                 time.sleep(_AGAIN_S)
             except CLIENT_ERRORS as error:
-                raise self._connection.broker_error(error, doing) from error
+                raise self.connection.broker_error(error, doing) from error
 
 
 # --- Open transactions of other programs: what they hold back, since when, and who owns them.

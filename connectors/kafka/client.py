@@ -29,7 +29,7 @@ from connectors.kafka.client_import import (
 )
 from connectors.kafka.record_codec import unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
-from connectors.topics import ALL_TOPICS, BrokerError, Outgoing, RefusedError, TopicName
+from connectors.topics import ALL_TOPICS, BrokerError, Outgoing, Place, RefusedError, TopicName
 from connectors.wire.outbound import size_of
 
 MAX_RECORD_BYTES = 16 * 2**20 + 64 * 2**10
@@ -84,6 +84,10 @@ class Connection:
     def place(self, topic: TopicName, number: int) -> TopicPartition:
         """Return a partition under its topic's name on the cluster."""
         return TopicPartition(self.names[topic], number)
+
+    def role(self, place: TopicPartition) -> Place:
+        """Return the topic and number of a partition; the inverse of `place`."""
+        return self.roles[place.topic], place.partition
 
     def consumer(self, **options: Any) -> Any:
         """Return a consumer that never commits by itself and reads only committed records.

@@ -67,8 +67,6 @@ class GroupConsumer:
         Member id that the group last gave this member; None if it has not had one yet.
     numbers
         The partitions that are ours, the same for all inputs.
-    topics
-        The role of each topic, by its name on the broker.
 
     Raises
     ------
@@ -83,11 +81,11 @@ class GroupConsumer:
 
     def __init__(self, connection: Connection, *, group: str, instance: str) -> None:
         timeouts = connection.timeouts
-        self.topics: dict[str, TopicName] = {connection.names[name]: name for name in WORKER_INPUTS}
         self.membership: Any = None
         self.known_as: str | None = None
         self.numbers: frozenset[int] = frozenset()
         self._connection = connection
+        self._topics = [connection.names[name] for name in WORKER_INPUTS]
         self._known_at = self._checked_at = 0.0
         self._begun: list[OffsetReset] = []
         self._consumer = connection.consumer(
@@ -106,7 +104,7 @@ class GroupConsumer:
         join_patiently(self._consumer, _SETTLING_S)
         self._rebalances = _RebalanceCounter(partial(forget_positions, self._consumer))
         try:
-            self._consumer.subscribe(list(self.topics), listener=self._rebalances)
+            self._consumer.subscribe(self._topics, listener=self._rebalances)
             # As the group's leader, a member that does not know the partitions would assign none.
             within(timeouts.connect_s, "describe topics", self._learn_topics)
         except CLIENT_ERRORS as error:
@@ -164,7 +162,7 @@ class GroupConsumer:
         if membership.generation_id < 0:
             self.membership, self.numbers = None, frozenset()
             return False
-        numbers: dict[str, set[int]] = {topic: set() for topic in self.topics}
+        numbers: dict[str, set[int]] = {topic: set() for topic in self._topics}
         for place in self.places():
             numbers[place.topic].add(place.partition)
         self.membership, self.numbers = membership, _same(numbers)
@@ -174,10 +172,6 @@ class GroupConsumer:
     def places(self) -> set[TopicPartition]:
         """Return the partitions that the group assigned to us, of each topic."""
         return set(self._consumer.assignment())
-
-    def place(self, topic: TopicName, number: int) -> TopicPartition:
-        """Return a partition under its topic's name on the broker."""
-        return self._connection.place(topic, number)
 
     def position(self, place: TopicPartition, wait_s: float = 0.0) -> int | None:
         """Return the offset that is fetched next, None if it is not known in time."""
@@ -276,7 +270,7 @@ class GroupConsumer:
                 )
 
     def _learn_topics(self) -> None:
-        numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self.topics}
+        numbers = {topic: self._consumer.partitions_for_topic(topic) for topic in self._topics}
         if absent := [topic for topic, found in numbers.items() if not found]:
             raise BrokerError(missing(absent))
         _same(numbers)

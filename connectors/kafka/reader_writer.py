@@ -41,8 +41,6 @@ class KafkaReader(Reader):
 
     Parameters
     ----------
-    connection, administration
-        The cluster.
     topics
         The topics to read.
     from_end
@@ -58,14 +56,13 @@ class KafkaReader(Reader):
 
     def __init__(
         self,
-        connection: Connection,
         administration: Administration,
         topics: Iterable[TopicName],
         *,
         from_end: bool,
         group: str | None = None,
     ) -> None:
-        self._connection = connection
+        self._connection = connection = administration.connection
         self._group = group
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
@@ -136,14 +133,13 @@ class KafkaReader(Reader):
 
 
 def partitions_with_records(
-    connection: Connection,
-    administration: Administration,
-    starts: Mapping[TopicPartition, int],
+    administration: Administration, starts: Mapping[TopicPartition, int]
 ) -> set[TopicPartition]:
     """Return the partitions that have a committed record at or after an offset.
 
     Transaction markers and aborted records take offsets too; only reading tells them apart.
     """
+    connection = administration.connection
     firsts = administration.starts(starts)
     left = administration.ends(starts)
     found: set[TopicPartition] = set()
@@ -274,7 +270,6 @@ _WAIT_MS = 100
 
 
 def read_history(
-    connection: Connection,
     administration: Administration,
     starts: Mapping[int, Mapping[TopicName, int]],
     *,
@@ -285,8 +280,6 @@ def read_history(
 
     Parameters
     ----------
-    connection, administration
-        The cluster.
     starts
         For each partition the first offset of each of the two topics, 0 if not given.
     progress
@@ -302,6 +295,7 @@ def read_history(
         If it makes no progress.
 
     """
+    connection = administration.connection
     places = {
         connection.place(topic, number): (topic, offsets.get(topic, 0))
         for number, offsets in starts.items()

@@ -94,7 +94,6 @@ class KafkaTopics(Topics):
 
     def client(self, *, group: str, instance: str, max_records: int) -> KafkaWorkerClient:
         return KafkaWorkerClient(
-            self._connection,
             self._administration,
             group=check_name(group, "group"),
             instance=check_name(instance, "instance"),
@@ -106,7 +105,6 @@ class KafkaTopics(Topics):
     ) -> KafkaReader:
         """Read topics; only committed records."""
         return KafkaReader(
-            self._connection,
             self._administration,
             topics,
             from_end=from_end,
@@ -166,9 +164,8 @@ class KafkaTopics(Topics):
             If they do not belong to these topics.
 
         """
-        roles = self._connection.roles
         found = self._administration.positions(group, topics)
-        return {(roles[place.topic], place.partition): at for place, at in found.items()}
+        return {self._connection.role(place): at for place, at in found.items()}
 
     def set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
         """Set the offsets at which a group continues; none of its members may be running."""
@@ -177,17 +174,16 @@ class KafkaTopics(Topics):
 
     def checkpoint(self, group: str) -> Checkpoint:
         """Return positions and ends of each partition at a time when no transaction was open."""
-        return checkpoint(self._connection, self._administration, group)
+        return checkpoint(self._administration, group)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
         return self._administration.obstacles(places)
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        roles = {self._connection.place(*place): place for place in positions}
-        starts = {partition: positions[place] for partition, place in roles.items()}
-        found = partitions_with_records(self._connection, self._administration, starts)
-        return {roles[partition] for partition in found}
+        starts = {self._connection.place(*place): at for place, at in positions.items()}
+        found = partitions_with_records(self._administration, starts)
+        return set(map(self._connection.role, found))
 
     def n_members(self, group: str) -> int:
         return len(self._administration.members(group))
@@ -216,11 +212,7 @@ _NAP_S = 0.005
 
 
 def checkpoint(
-    connection: Connection,
-    administration: Administration,
-    group: str,
-    *,
-    patience_s: float = PATIENCE_S,
+    administration: Administration, group: str, *, patience_s: float = PATIENCE_S
 ) -> Checkpoint:
     """Return positions and ends of each partition at a time when the group had no transaction open.
 
@@ -232,6 +224,7 @@ def checkpoint(
         If the positions do not belong to these topics.
 
     """
+    connection = administration.connection
     administration.positions(group)  # checks that they belong to these topics
     left = set(range(administration.counts(["state"])["state"]))
     positions: dict[Place, int] = {}
@@ -241,7 +234,7 @@ def checkpoint(
     try:
         while left:
             for number in sorted(left):
-                found = _still(connection, consumer, administration, number)
+                found = _still(administration, consumer, number)
                 if found is not None:
                     left.discard(number)
                     positions |= found[0]
@@ -261,15 +254,16 @@ def checkpoint(
 
 
 def _still(
-    connection: Connection, consumer: Any, administration: Administration, number: int
+    administration: Administration, consumer: Any, number: int
 ) -> tuple[dict[Place, int], dict[Place, int]] | None:
     """Return positions and ends of a partition, None if it was not at rest."""
+    connection = administration.connection
     written, read = (
-        {connection.place(topic, number): (topic, number) for topic in topics}
+        [connection.place(topic, number) for topic in topics]
         for topics in (COMPACTED, WORKER_INPUTS)
     )
     ends = administration.ends(written)
-    if consumer.end_offsets(list(written)) != ends:  # the last stable offsets
+    if consumer.end_offsets(written) != ends:  # the last stable offsets
         return None
     try:
         at = committed(consumer, read, _STABLE_WITHIN_MS)
@@ -278,6 +272,6 @@ def _still(
     if administration.ends(written) != ends:
         return None
     return (
-        {read[place]: int(position.offset) for place, position in at.items()},
-        {written[place]: end for place, end in ends.items()},
+        {connection.role(place): int(position.offset) for place, position in at.items()},
+        {connection.role(place): end for place, end in ends.items()},
     )

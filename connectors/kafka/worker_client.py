@@ -69,15 +69,14 @@ class KafkaWorkerClient(WorkerClient):
 
     def __init__(
         self,
-        connection: Connection,
         administration: Administration,
         *,
         group: str,
         instance: str,
         max_records: int,
     ) -> None:
+        self._connection = connection = administration.connection
         self._timeouts = connection.timeouts
-        self._connection = connection
         self._administration = administration
         self._group = group
         self._instance = instance
@@ -131,7 +130,7 @@ class KafkaWorkerClient(WorkerClient):
             while True:
                 if not member.settle():
                     return []
-                member.pause({member.place(*full) for full in self._inputs.full()})
+                member.pause({self._connection.place(*full) for full in self._inputs.full()})
                 self._buffer(member.fetch(min(left_s, _SLICE_S)))
                 if 0 < len(self._inputs) < self._max_records:
                     # The pending fetch was answered as soon as there was one record: more have
@@ -161,7 +160,6 @@ class KafkaWorkerClient(WorkerClient):
     ) -> Iterator[Record]:
         self._check()
         return read_history(
-            self._connection,
             self._administration,
             starts,
             progress=progress,
@@ -197,7 +195,7 @@ class KafkaWorkerClient(WorkerClient):
             }
             ends = transact(
                 self._producer,
-                self._connection.names,
+                self._connection,
                 outgoing,
                 offsets,
                 membership,
@@ -218,7 +216,7 @@ class KafkaWorkerClient(WorkerClient):
         if self._lags is None:
             self._lags = {}
             for place in self._member.places():
-                here = self._member.topics[place.topic], place.partition
+                here = self._connection.role(place)
                 behind = self._member.behind(place)
                 waiting = self._inputs.n_waiting(*here)
                 self._lags[here] = None if behind is None else behind + waiting
@@ -241,7 +239,7 @@ class KafkaWorkerClient(WorkerClient):
         member, now = self._member, self._awake()
         return [
             StalledPartition(
-                topic=member.topics[place.topic],
+                topic=self._connection.roles[place.topic],
                 called=place.topic,
                 partition=place.partition,
                 offset=member.fetched(place) or 0,
@@ -300,19 +298,19 @@ class KafkaWorkerClient(WorkerClient):
             self._can_write = True
 
     def _answers_behind(self) -> dict[int, int | None]:
-        member = self._member
-        return {n: member.behind(member.place("answers", n)) for n in member.numbers}
+        member, place = self._member, self._connection.place
+        return {n: member.behind(place("answers", n)) for n in member.numbers}
 
     def _note(self, records: list[Record]) -> list[Record]:
         for record in records:
-            place = self._member.place(record.topic, record.partition)
+            place = self._connection.place(record.topic, record.partition)
             self._polled[place] = record.offset + 1
         return records
 
     def _position(self) -> dict[TopicPartition, int]:
         """Return the position of one input, for a commit without polled records."""
         place = min(self._member.places())
-        at = self._inputs.waiting(self._member.topics[place.topic], place.partition)
+        at = self._inputs.waiting(*self._connection.role(place))
         if at is None:
             at = self._member.position(place, self._timeouts.transaction_s)
         if at is None:
@@ -328,7 +326,7 @@ class KafkaWorkerClient(WorkerClient):
         A transaction marker takes an offset but yields no record: a group whose position stayed
         before the last one would seem to lag for ever.
         """
-        if self._inputs.n_waiting(self._member.topics[place.topic], place.partition):
+        if self._inputs.n_waiting(*self._connection.role(place)):
             return offset
         return max(offset, self._member.fetched(place) or 0)
 
@@ -414,7 +412,7 @@ class KafkaWorkerClient(WorkerClient):
             raise RefusedError(more_partitions(called, n_known, max(numbers) + 1, "this worker"))
 
     def _mark(self, place: TopicPartition) -> str:
-        return self._shapes[self._member.topics[place.topic]].mark
+        return self._shapes[self._connection.roles[place.topic]].mark
 
     def _track(self) -> None:
         """Record the positions of partitions with records at the broker but none buffered here."""
@@ -425,9 +423,8 @@ class KafkaWorkerClient(WorkerClient):
         member = self._member
         positions = {}
         for place in member.places():
-            topic = member.topics[place.topic]
             at = member.fetched(place)
-            is_empty_here = not self._inputs.n_waiting(topic, place.partition)
+            is_empty_here = not self._inputs.n_waiting(*self._connection.role(place))
             if at is not None and member.behind(place) and is_empty_here:
                 positions[place] = at
         self._stalls.update(positions, now)
@@ -441,7 +438,7 @@ class KafkaWorkerClient(WorkerClient):
 
 def transact(
     producer: Any,
-    names: Mapping[TopicName, str],
+    connection: Connection,
     outgoing: Sequence[Outgoing],
     offsets: Mapping[TopicPartition, Any],
     membership: Any,
@@ -454,8 +451,8 @@ def transact(
     ----------
     producer
         A transactional producer.
-    names
-        Names of the topics on the broker.
+    connection
+        Knows the names of the topics.
     outgoing
         The records to write.
     offsets, membership
@@ -477,15 +474,14 @@ def transact(
     until = monotonic() + timeout_s
     before = identity_of(producer)
     producer.begin_transaction()
-    lasts = put(producer, [names[record.topic] for record in outgoing], outgoing)
+    lasts = put(producer, [connection.names[record.topic] for record in outgoing], outgoing)
     positions = send_positions(producer, offsets, membership)
-    topics = {name: topic for topic, name in names.items()}
     ends: dict[Place, int] = {}
     # Wait for the last one first: once it is acknowledged, most others are too, and waiting for
     # them wakes no thread.
     for place, last in reversed(lasts):
         end = last.get(timeout=_left(until)).offset + 1
-        ends.setdefault((topics[place.topic], place.partition), end)
+        ends.setdefault(connection.role(place), end)
     _await(positions, until)
     _await(begin_commit(producer), until)
     if identity_of(producer) != before:

@@ -247,14 +247,14 @@ def test_names_of_groups_and_workers_are_those_that_kafka_allows(what):
 def test_a_partition_that_never_stands_still_is_named(kafka, kafka_prefix, monkeypatch):
     monkeypatch.setattr(kafka_topics, "_still", lambda *_: None)
     with opened(kafka, kafka_prefix) as topics:
-        wanted = [topics._connection, topics._administration, "group"]
+        wanted = [topics._administration, "group"]
         with pytest.raises(BrokerError, match="partition 0 has not stood still for a moment"):
             kafka_topics.checkpoint(*wanted, patience_s=0.0)
 
 
 def test_a_partition_in_which_a_transaction_is_open_does_not_stand_still(kafka, kafka_prefix):
     with opened(kafka, kafka_prefix) as topics:
-        ask = [topics._connection, topics._administration, "group"]
+        ask = [topics._administration, "group"]
         assert kafka_topics.checkpoint(*ask, patience_s=PATIENCE_S).ends["state", 0] == 0
         with (
             open_transaction(kafka, kafka_prefix + "open", kafka_prefix + "state"),

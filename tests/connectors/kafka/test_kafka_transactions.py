@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from connectors.kafka import worker_client
-from connectors.kafka.client import check_sizes, within
+from connectors.kafka.client import Connection, check_sizes, within
 from connectors.kafka.client_import import TopicPartition
 from connectors.kafka.worker_client import transact
 from connectors.topics import BrokerError
 from tests.helpers.kafka_cases import out
 
-NAMES = {"predictions": "p", "state": "s"}
+CONNECTION = Connection("nowhere", names={"predictions": "p", "state": "s"})
 
 
 class Producer:
@@ -86,7 +86,7 @@ def records_are_put(monkeypatch):
 
 
 def run(producer):
-    return transact(producer, NAMES, RECORDS, {"place": 3}, "member", timeout_s=60.0)
+    return transact(producer, CONNECTION, RECORDS, {"place": 3}, "member", timeout_s=60.0)
 
 
 def test_all_records_and_the_positions_are_waited_for_before_the_commit():
