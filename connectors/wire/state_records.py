@@ -397,15 +397,9 @@ class History:
 
     Examples
     --------
-    >>> from connectors.wire.state_records import state
     >>> history = History()
-    >>> for offset, value in enumerate([{"n": 1}, {"n": 2}]):
-    ...     out = state("ann", "head", value, partition=2)
-    ...     history.take(
-    ...         Record(
-    ...             topic="state", partition=2, offset=offset, key=out.key, value=out.value, at=0.0
-    ...         )
-    ...     )
+    >>> for value in ({"n": 1}, {"n": 2}):
+    ...     history.append(state("ann", "head", value, partition=2))
     >>> history.entities(), history.parts("ann"), history.lines("ann")
     (['ann'], {'head': {'n': 2}}, [])
 
@@ -468,6 +462,20 @@ class History:
                 # it does not prevent a start. It could not be removed: a null with the key of an
                 # entity forgets that entity.
                 pass
+
+    def append(self, record: Outgoing, at: float = 0.0) -> None:
+        """Take a record that is to be written after those taken so far, at a time."""
+        self.take(
+            Record(
+                topic=record.topic,
+                partition=record.partition or 0,
+                offset=self.ends.get(record.topic, 0),
+                key=record.key,
+                value=record.value,
+                headers=record.headers,
+                at=at,
+            )
+        )
 
     def _by_kind(self, name: str) -> dict[str, dict[str, _Kept]]:
         if not name.startswith(APART):
@@ -569,13 +577,8 @@ class History:
         Examples
         --------
         >>> history = History()
-        >>> for offset, name in enumerate(["Zoe%2FB/9", "ann", "bob/12", "bob/12/piece/0"]):
-        ...     history.take(
-        ...         Record(
-        ...             topic="state", partition=0, offset=offset, value=b"...", at=0.0,
-        ...             key=f"k1\x1fretracted/{name}".encode(),
-        ...         )
-        ...     )
+        >>> for name in ("Zoe%2FB/9", "ann", "bob/12", "bob/12/piece/0"):
+        ...     history.append(state("k1", f"retracted/{name}", "...", partition=0))
         >>> history.quarantined("k1")
         ['Zoe/B', 'bob']
 

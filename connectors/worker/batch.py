@@ -559,17 +559,7 @@ class Deletions:
         n_seen, self._n_seen[number] = self._n_seen.get(number, 0), len(self._results.out)
         for out in self._results.out[n_seen:]:
             if out.partition == number and out.topic in COMPACTED:
-                history.take(
-                    Record(
-                        topic=out.topic,
-                        partition=number,
-                        offset=history.ends.get(out.topic, 0),
-                        key=out.key,
-                        value=out.value,
-                        headers=out.headers,
-                        at=self._now,
-                    )
-                )
+                history.append(out, self._now)
         return history
 
 

@@ -83,17 +83,12 @@ class Losses:
 
     Examples
     --------
-    >>> from connectors.topics import Record
-    >>> from connectors.wire.codec import encode
+    >>> from connectors.wire.outbound import Outbound
     >>> line = LabelledExample(
     ...     event_id="e1", key="ann", sequence=1, x={}, y="hall", origin="asked", learned_at=0.0
     ... )
-    >>> record = Record(
-    ...     topic="consensus", partition=2, offset=0, key=b"ann\x1fe1\x1f0", value=encode(line),
-    ...     at=0.0,
-    ... )
     >>> history = History()
-    >>> history.take(record)
+    >>> history.append(Outbound("/streamgp/rooms", keyed=True).message(line, partition=2))
     >>> losses = Losses(2, history)
     >>> losses.look("ann", history.parts("ann"), history.lines("ann"))
     'headless'

@@ -340,17 +340,8 @@ def _histories(contents: Contents) -> dict[int, History]:
         if topic == REQUESTS:
             continue
         history = histories.setdefault(partition, History())
-        for offset, each in enumerate(records):
-            history.take(
-                Record(
-                    topic=topic,
-                    partition=partition,
-                    offset=offset,
-                    key=each.key,
-                    value=each.value,
-                    at=0.0,
-                )
-            )
+        for record in records:
+            history.append(record)
     return dict(sorted(histories.items()))
 
 

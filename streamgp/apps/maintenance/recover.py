@@ -193,17 +193,7 @@ def _without_unreadable(
             null = Outgoing(topic=topic, partition=partition, key=key, value=None)
             if topic == "consensus" and there.is_in_directory:
                 null = outbox.erase(key, partition)
-            history.take(
-                Record(
-                    topic=topic,
-                    partition=partition,
-                    offset=history.ends[topic],
-                    key=key,
-                    value=None,
-                    headers=null.headers,
-                    at=0.0,
-                )
-            )
+            history.append(null)
             nulls.append(null)
             flaws[printable(what)] = None
     for flaw in flaws:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.topics import Record
+from connectors.topics import Outgoing, Record
 from connectors.wire.codec import decode, encode
 from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
@@ -108,6 +108,17 @@ def test_a_line_that_was_taken_back_is_not_there():
     log.write(outbox.message(line("e1", 1), 3), value=None)
     log.write(outbox.message(line("never", 1), 3), value=None)
     assert [example.event_id for example in log.history().lines("ann")] == ["e2"]
+
+
+def test_a_record_that_is_appended_comes_after_those_of_its_topic():
+    history = History()
+    history.take(raw("state", b"ann\x1fhead", b"{}"))
+    n = history.ends["state"]
+    history.append(state("ann", "head", {"n": 1}, 3))
+    history.append(Outgoing(topic="consensus", partition=3, key=b"ann\x1fe1\x1f0", value=None), 9.0)
+    assert history.ends == {"state": n + 1, "consensus": 1}
+    assert history.part("ann", "head") == {"n": 1}
+    assert [history.n_nulls("ann", 1, after) for after in (8.0, 9.0)] == [1, 0]
 
 
 def test_nulls_that_no_worker_has_written_are_counted_from_an_offset_on():
@@ -390,12 +401,8 @@ def test_what_was_taken_back_is_read_as_it_was_written(n: int) -> None:
     name = retraction_name(kept.annotator)
     out = records_of_part("k", name, retraction_value(kept), 0)
     assert (len(out) > 1) == (n > 1)  # in pieces
-    for offset, each in enumerate(out):
-        history.take(
-            Record(
-                topic="state", partition=0, offset=offset, key=each.key, value=each.value, at=0.0
-            )
-        )
+    for each in out:
+        history.append(each)
     [found] = history.retractions("k")
     assert (found.at, found.made, len(found.taken)) == (9.0, kept.made, n)
     assert repr(found.taken[-1].x) == repr(decode(encode(line)).x)
