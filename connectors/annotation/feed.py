@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
 from connectors.topics import Reader, Record, TopicName, Topics
-from connectors.wire.codec import DecodeError, decode
+from connectors.wire.codec import message_in
 from connectors.wire.inbound import RetractionRequest, TakenBack, read
 from connectors.wire.signatures import Signatures
 from streamgp.interactive.messages import Input, Message, Rejected
@@ -178,10 +178,7 @@ def understood(record: Record, *, keyed: bool, signatures: Signatures | None = N
     """Decode a record; None if it is empty or cannot be decoded."""
     is_ours = record.topic in ("requests", "predictions")
     if is_ours or (record.topic == "consensus" and record.value is not None):
-        try:
-            return None if record.value is None else decode(record.value)
-        except DecodeError:
-            return None
+        return message_in(record.value)
     message = read(record, keyed=keyed, signatures=signatures)
     # The workers' own messages tell which labels were taken back.
     return None if isinstance(message, Rejected | RetractionRequest) else message

@@ -589,6 +589,14 @@ def decode(data: bytes, *, max_bytes: int = MAX_BYTES) -> Input | Message:
         raise DecodeError(f"{shape.tag}: {error}") from None
 
 
+def message_in(value: bytes | None) -> Input | Message | None:
+    """Return the message in a record's value; None if there is none, or it cannot be read."""
+    try:
+        return None if value is None else decode(value)
+    except DecodeError:
+        return None
+
+
 def decode_input(data: bytes, kind: str, *, name: str, key: str | None, at: float) -> Input:
     """Decode an event, answer or cancellation, filling in missing ids, keys and times.
 

@@ -21,7 +21,7 @@ from unicodedata import normalize
 import click
 
 from connectors.topics import COMPACTED, Record, TopicName
-from connectors.wire.codec import DecodeError, decode
+from connectors.wire.codec import DecodeError, message_in
 from connectors.wire.inbound import read, taken_back
 from connectors.wire.outbound import letter_of
 from connectors.wire.state_records import RETRACTED, History, HistoryError, parts_of
@@ -282,7 +282,7 @@ class _Found:
         elif record.topic == "dead-letters":
             self._steps += _refused(record, self._keyed)
         elif record.value is not None:
-            self._take_message(record, _message(record, record.value, self._keyed))
+            self._take_message(record, _message(record, self._keyed))
         elif record.topic == "consensus":
             self._take_null(record, history)
 
@@ -365,16 +365,13 @@ def _check_annotator(name: str | None, steps: Iterable[Step]) -> None:
         )
 
 
-def _message(record: Record, value: bytes, keyed: bool) -> Input | Message | None:
+def _message(record: Record, keyed: bool) -> Input | Message | None:
     if record.topic == "answers":
         # Decoded as by a worker, which fills in fields that programs omit.
         said = read(record, keyed=keyed)
         if isinstance(said, Answer | Cancel):
             return said
-    try:
-        return decode(value)
-    except DecodeError:
-        return None
+    return message_in(record.value)
 
 
 def _refused(record: Record, keyed: bool) -> Iterator[Step]:
@@ -392,7 +389,7 @@ def _refused(record: Record, keyed: bool) -> Iterator[Step]:
         value=letter.value,
         at=letter.at,
     )
-    message = _message(as_it_came, letter.value or b"", keyed)
+    message = _message(as_it_came, keyed)
     if isinstance(message, Answer):
         yield replace(_said(message), what="refused", shown=(), detail=letter.error)
 

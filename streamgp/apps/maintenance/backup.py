@@ -44,7 +44,7 @@ from connectors.topics import (
     partition_of,
 )
 from connectors.wire import state_records
-from connectors.wire.codec import DecodeError, decode
+from connectors.wire.codec import DecodeError, message_in
 from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
     CONFIGURATION,
@@ -326,10 +326,7 @@ def _questions(
 
 def _request_of(value: bytes | None) -> LabelRequest | Challenge | None:
     """Return the question in a record, None if it contains none, such as the end of a question."""
-    try:
-        request = decode(value or b"")
-    except DecodeError:
-        return None
+    request = message_in(value)
     return request if isinstance(request, LabelRequest | Challenge) else None
 
 

@@ -19,7 +19,7 @@ import click
 
 from connectors.tables.cells import is_integer_text
 from connectors.topics import Record
-from connectors.wire.codec import DecodeError, decode
+from connectors.wire.codec import message_in
 from connectors.wire.state_records import History, is_request, parts_of
 from streamgp.apps.console import number, seen, tell
 from streamgp.apps.deployment.deployment import everything, readable_topics, visit
@@ -158,10 +158,7 @@ def _may_change_type(labels: Sequence[Any]) -> bool:
 
 def _time_in(record: Record) -> dict[tuple[str | None, str], float]:
     """Return when the event of a question occurred, by key and event; empty for other records."""
-    try:
-        message = decode(record.value or b"")
-    except DecodeError:
-        return {}
+    message = message_in(record.value)
     if not isinstance(message, LabelRequest | Challenge):
         return {}
     at = message.requested_at if message.occurred_at is None else message.occurred_at

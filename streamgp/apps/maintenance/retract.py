@@ -18,7 +18,7 @@ from typing import TypeAlias
 import click
 
 from connectors.topics import COMPACTED, Outgoing, Place, Reader
-from connectors.wire.codec import DecodeError, decode
+from connectors.wire.codec import message_in
 from connectors.wire.inbound import flaw_of_name, retraction_key
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import (
@@ -252,10 +252,7 @@ def _contested_on_flink(
     """Return the same from the open questions: on Flink the state is not in the topics."""
     challenges: dict[tuple[int, str, str], Challenge] = {}
     for record in everything(there.topics, "requests", what="looking for contested labels"):
-        try:
-            said = decode(record.value or b"")
-        except DecodeError:
-            continue
+        said = message_in(record.value)
         if not isinstance(said, LabelRequest | Challenge | Cancel | Expired):
             continue
         name = record.partition, str(said.key), said.request_id

@@ -18,6 +18,7 @@ from connectors.wire.codec import (
     decode,
     decode_input,
     encode,
+    message_in,
 )
 from streamgp import isgp
 from streamgp.base import Decision, Neighbour
@@ -450,6 +451,13 @@ def test_a_second_type_in_one_message_is_refused():
     ):
         with pytest.raises(DecodeError, match=r"^(event|answer): "):
             decode(data)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{}", b"\xff"])
+def test_a_record_without_a_message_holds_none(value):
+    assert message_in(value) is None
+    cancel = Cancel(request_id="e1/label", why="gone", at=3.0)
+    assert message_in(encode(cancel)) == cancel
 
 
 def test_nesting_is_measured_outside_of_texts():
