@@ -15,6 +15,7 @@ from math import inf, sqrt
 from typing import Any, Final, TypeAlias
 
 from connectors.annotation.label_text import shown_label
+from connectors.annotation.open_questions import Latest
 from connectors.annotation.timeline import Typed, typed_label
 from streamgp.base import FeatureName, Features, Label, Neighbour
 from streamgp.interactive.messages import (
@@ -119,17 +120,14 @@ class Averages:
     """
 
     def __init__(self, max_keys: int = _MAX_KEYS) -> None:
-        self._max_keys = max_keys
-        self._of: dict[str | None, _OfKey] = {}
+        self._of: Latest[str | None, _OfKey] = Latest(max_keys)
 
     def learn(self, line: LabelledExample) -> None:
         """Count an example; an example taken back later is not removed."""
         if line.y is None:
             return
-        found = self._of.pop(line.key) if line.key in self._of else _OfKey()
-        self._of[line.key] = found  # the most recent one
-        if len(self._of) > self._max_keys:
-            del self._of[next(iter(self._of))]
+        found = self._of.get(line.key) or _OfKey()
+        self._of.put(line.key, found)
         in_class = found.by_class.setdefault(typed_label(line.y), {})
         for name, value in line.x.items():
             if is_number(value):

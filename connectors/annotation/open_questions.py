@@ -19,7 +19,7 @@ from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import ASKED_AGAIN, LabelRequest, Request
 
-K = TypeVar("K", bound=tuple[Any, str])
+K = TypeVar("K")
 V = TypeVar("V")
 
 EventKey: TypeAlias = tuple[str | None, str]
@@ -40,7 +40,7 @@ MAX_PAST = 500_000
 
 
 class Latest(dict[K, V]):
-    """A dictionary by key and id that keeps the `most` items that were put last.
+    """A dictionary that keeps the `most` items that were put last.
 
     Examples
     --------
@@ -63,8 +63,8 @@ class Latest(dict[K, V]):
         if len(self) > self._most:
             del self[next(iter(self))]
 
-    def forget(self, key: str | None) -> None:
-        """Drop the items of a key."""
+    def forget(self: Latest[tuple[Any, str], Any], key: str | None) -> None:
+        """Drop the items of a key, if their names begin with it."""
         for name in [name for name in self if name[0] == key]:
             del self[name]
 

@@ -65,7 +65,7 @@ class QuestionBudget:
 
     """
 
-    # _counted  the budget of each key with a question, the one asked last at the end
+    # _counted  the budget of each key with a question
     # _asked    when each request was made, as counted by the budgets, if these are still there
     # _ended    for each ended request, whether it was answered; the end may be read first
     def __init__(
@@ -73,7 +73,7 @@ class QuestionBudget:
     ) -> None:
         self._of_key = of_key
         self._total = None if total is None else _Counted(total)
-        self._counted: dict[str | None, _Counted] = {}
+        self._counted: Latest[str | None, _Counted] = Latest(N_KEYS)
         self._asked: Latest[RequestKey, tuple[float, tuple[ref[_Counted], ...]]] = Latest(
             N_REQUESTS
         )
@@ -113,10 +113,8 @@ class QuestionBudget:
         paying = []
         if self._of_key is not None and request.reason != _ASKED_BACK:
             at = at if request.occurred_at is None else request.occurred_at
-            counted = self._counted.pop(request.key, None) or _Counted(self._of_key)
-            self._counted[request.key] = counted
-            if len(self._counted) > N_KEYS:
-                del self._counted[next(iter(self._counted))]
+            counted = self._counted.get(request.key) or _Counted(self._of_key)
+            self._counted.put(request.key, counted)
             paying.append(counted)
         if self._total is not None:
             paying.append(self._total)
