@@ -14,10 +14,10 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -66,6 +66,9 @@ from streamgp.apps.flink.cluster import (
     was_taken_over,
 )
 from streamgp.config.validation import ConfigError
+
+if TYPE_CHECKING:
+    from connectors.kafka.topics import KafkaTopics
 
 _HANDED_BACK = "handed-back"
 _LOOK_EVERY_S = 0.5
@@ -454,7 +457,7 @@ class Move:
             say(logging.INFO, "goes-on", job=job_id, status=status)
             return self.cluster.attach(job_id), begin_at
         # It was never submitted, or the cluster has forgotten it.
-        if begin_at == marks.begin_at and self._positions(marks.group, WORKER_INPUTS):
+        if begin_at == marks.begin_at and self._topics.positions(marks.group):
             raise ConfigError(
                 f"the cluster no longer knows job {job_id}, which an earlier `streamgp flink "
                 "--hand-back` has left there; run it again with the last checkpoint or savepoint "
@@ -506,7 +509,7 @@ class Move:
 
     def _put_workers(self, ends: Mapping[Place, int]) -> None:
         """Set the group's positions to the ends of what Flink has processed."""
-        self._set_positions(self.there.group, ends)
+        self._topics.set_positions(self.there.group, ends)
         write_all(self.there, self.forgotten(ends), program="upkeep")
 
     def forgotten(self, ends: Mapping[Place, int]) -> list[Outgoing]:
@@ -548,14 +551,14 @@ class Move:
         # A new group: only this job's positions count.
         group = f"{self.there.group}-{direction}-{time.time_ns() // 1_000_000}"
         if began_at:
-            self._set_positions(group, _by_place(began_at))
+            self._topics.set_positions(group, _by_place(began_at))
         return group
 
     def _wait_until_read(
         self,
         job: FlinkJob,
         group: str,
-        topics: Collection[TopicName],
+        topics: Sequence[TopicName],
         ends: Mapping[Place, int] | None = None,
     ) -> None:
         """Wait until a job has committed positions at the ends of all inputs, or at given ends."""
@@ -563,7 +566,7 @@ class Move:
         left = {(topic, n) for topic in topics for n in numbers}
         while not job.has_ended():  # drained by an earlier call
             # Before the first checkpoint, everything is still to be read.
-            found = self._positions(group, topics)
+            found = self._topics.positions(group, topics)
             left = {
                 place
                 for place in self.there.topics.readable(
@@ -601,17 +604,13 @@ class Move:
         while not job.has_ended():
             time.sleep(_LOOK_EVERY_S)
 
-    def _positions(self, group: str, topics: Collection[TopicName]) -> dict[Place, int]:
-        from connectors.kafka.topics import KafkaTopics
-
-        assert isinstance(self.there.topics, KafkaTopics)  # Flink runs only on Kafka
-        return self.there.topics.positions(group, tuple(topics))
-
-    def _set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
+    @property
+    def _topics(self) -> KafkaTopics:
+        """The topics: Flink runs only on Kafka."""
         from connectors.kafka.topics import KafkaTopics
 
         assert isinstance(self.there.topics, KafkaTopics)
-        self.there.topics.set_positions(group, positions)
+        return self.there.topics
 
     def _read(self, kind: type[_Marks]) -> _Marks | None:
         """Read the progress of a move, which is stored beside the checkpoints."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -467,7 +468,8 @@ def test_a_partition_of_which_flink_has_read_nothing_is_not_read_from_its_start(
     # A checkpoint does not say where it would have been read: that is the group's position, and the
     # job that hands back reads as another group.
     groups: dict[str, dict[Place, int]] = {}
-    monkeypatch.setattr(Move, "_set_positions", lambda _, group, at: groups.update({group: at}))
+    topics = SimpleNamespace(set_positions=lambda group, at: groups.update({group: at}))
+    monkeypatch.setattr(Move, "_topics", topics)
     began_at = small.topics.positions("streamgp")
     assert began_at
     move_elsewhere(small).take_over(loading, saved_at=None)
@@ -497,7 +499,7 @@ def left(small: Small, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch) ->
 
 def committed(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
     found = {("events", 0): n} if n else {}
-    monkeypatch.setattr(Move, "_positions", lambda *_: found)
+    monkeypatch.setattr(Move, "_topics", SimpleNamespace(positions=lambda *_: found))
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "RESTARTING", "FINISHED"])
