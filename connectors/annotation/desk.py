@@ -21,7 +21,7 @@ from connectors.annotation.annotator_counts import AnnotatorCounts, Progress
 from connectors.annotation.cards import Card, CardMaker, card_id, request_of
 from connectors.annotation.explain import Averages, Shares, shares_of
 from connectors.annotation.inbox import AnnotationInbox, RequestKey, key_of
-from connectors.annotation.open_questions import Latest, Order, Question
+from connectors.annotation.open_questions import EventKey, Latest, Order, Question
 from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.annotation.replies import (
@@ -188,7 +188,7 @@ class AnnotationDesk:
         )
         self._leases: dict[RequestKey, tuple[str, float]] = {}
         self._answers: Latest[tuple[str | None, str], tuple[Answer, int | None]] = Latest(N_ANSWERS)
-        self._shares: Latest[tuple[str | None, str], Shares] = Latest(N_SHARES)
+        self._shares: Latest[EventKey, Shares] = Latest(N_SHARES)
         self._counts = AnnotatorCounts()
         self.times = self._counts.times
         self._budget = QuestionBudget() if budget is None else budget

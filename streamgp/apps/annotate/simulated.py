@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
 from msgspec.structs import replace
 
 from connectors.annotation.feed import Told, TopicFeed, understood
 from connectors.annotation.inbox import AnnotationInbox
-from connectors.annotation.open_questions import Question
+from connectors.annotation.open_questions import EventKey, Question
 from connectors.tables.cells import (
     is_integer_text,
     is_missing,
@@ -156,8 +156,8 @@ class Truths:
     # _labels   every label once
     def __init__(self, given: dict[str, Label] | None = None) -> None:
         self.given = given
-        self._unasked: dict[tuple[str | None, str], Label | None] = {}
-        self._asked: dict[tuple[str | None, str], Label | None] = {}
+        self._unasked: dict[EventKey, Label | None] = {}
+        self._asked: dict[EventKey, Label | None] = {}
         self._labels: dict[tuple[type, Label], Label] = {}
 
     def labels(self) -> Iterable[Label]:
@@ -198,7 +198,7 @@ class Truths:
         return len(self._unasked) + len(self._asked)
 
 
-def _shrink(labels: dict[tuple[str | None, str], Label | None]) -> None:
+def _shrink(labels: dict[EventKey, Label | None]) -> None:
     while len(labels) > MAX_TRUTHS:
         del labels[next(iter(labels))]
 
@@ -288,8 +288,6 @@ LOOK_S = 0.1
 RETRY_S = 1.0
 LOOK_AGAIN_S = 5.0
 
-_EventKey: TypeAlias = "tuple[str | None, str]"
-
 
 def names_of(annotator: NamedAnnotator | AnnotatorPanel) -> list[str]:
     """Return the names of a simulated annotator, or of a panel's members."""
@@ -360,7 +358,7 @@ class Simulation:
         self._writer: Writer | None = None
         self._inbox = AnnotationInbox(is_for_reading=True)
         self._windows = self._fresh_windows and self._fresh_windows.clone()
-        self._untold: dict[_EventKey, list[Question]] = {}
+        self._untold: dict[EventKey, list[Question]] = {}
         self._is_ready = False
         try:
             self._writer = self._topics.writer(PROGRAM)

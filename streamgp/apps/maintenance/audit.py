@@ -20,6 +20,7 @@ from unicodedata import normalize
 
 import click
 
+from connectors.annotation.open_questions import EventKey
 from connectors.topics import COMPACTED, Record, TopicName
 from connectors.wire.codec import DecodeError, message_in
 from connectors.wire.inbound import read, taken_back
@@ -210,7 +211,7 @@ def _once(story: Iterable[Step]) -> Iterator[Step]:
 def table(steps: Iterable[Step]) -> str:
     """Return a table of all annotators: numbers of answers and their outcomes."""
     counts: dict[str | None, Counter[str]] = {}
-    whose: dict[_EventKey, str | None] = {}
+    whose: dict[EventKey, str | None] = {}
     for step in steps:
         of = counts.setdefault(step.annotator, Counter())
         event = step.key, step.event_id
@@ -248,10 +249,6 @@ def table(steps: Iterable[Step]) -> str:
 # --- internal
 
 
-_EventKey: TypeAlias = tuple[str | None, str]
-"""A key and an event id."""
-
-
 class _Found:
     """What the records of the topics tell about labels, read one after the other."""
 
@@ -266,9 +263,9 @@ class _Found:
     def __init__(self, *, keyed: bool) -> None:
         self._keyed = keyed
         self._histories: dict[int, History] = {}
-        self._lines: dict[_EventKey, dict[int, LabelledExample]] = {}
-        self._put_back: dict[_EventKey, _PutBack] = {}
-        self._restated: dict[_EventKey, dict[int, float]] = {}
+        self._lines: dict[EventKey, dict[int, LabelledExample]] = {}
+        self._put_back: dict[EventKey, _PutBack] = {}
+        self._restated: dict[EventKey, dict[int, float]] = {}
         self._forgotten: set[str] = set()
         self._heard: set[tuple[str | None, str]] = set()
         self._steps: list[Step] = []
@@ -337,7 +334,7 @@ class _Found:
             for event in [event for event in known if event[0] == gone.key]:
                 self._drop(event)
 
-    def _drop(self, event: _EventKey) -> None:
+    def _drop(self, event: EventKey) -> None:
         for known in (self._lines, self._put_back, self._restated):
             known.pop(event, None)
 
@@ -631,7 +628,7 @@ def _outdated(history: History) -> list[Step]:
 
 
 def _stories(steps: Iterable[Step]) -> list[list[Step]]:
-    found: dict[_EventKey, list[Step]] = {}
+    found: dict[EventKey, list[Step]] = {}
     for step in steps:
         found.setdefault((step.key, step.event_id), []).append(step)
     return sorted(found.values(), key=lambda story: story[-1].at)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from connectors.annotation.inbox import AnnotationInbox
+from connectors.annotation.open_questions import EventKey
 from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import RetractionRequest, TakenBack, read
@@ -46,8 +46,6 @@ from streamgp.interactive.people import DEFAULT_PEOPLE, People
 N_LAST = 500
 N_REMEMBERED = 100_000
 """Number of events of which facts are kept."""
-
-_Id: TypeAlias = "tuple[str | None, str]"
 
 
 @dataclass(slots=True)
@@ -111,7 +109,7 @@ class Joined:
         self.n_spoiled = 0
         self.n_judged = 0
         self.n_wrong = 0
-        self._known: OrderedDict[_Id, _Known] = OrderedDict()
+        self._known: OrderedDict[EventKey, _Known] = OrderedDict()
         self._recent: deque[float] = deque(maxlen=N_LAST)
 
     @property
@@ -124,7 +122,7 @@ class Joined:
         """The same over the last 500; for numbers the mean absolute error."""
         return sum(self._recent) / len(self._recent) if self._recent else None
 
-    def note_truth(self, event: _Id, truth: Label) -> None:
+    def note_truth(self, event: EventKey, truth: Label) -> None:
         known = self._of(event)
         if known.truth is None:
             if self._tolerances is not None:
@@ -132,17 +130,17 @@ class Joined:
             self._note(known, "truth", truth)
             self._score(known)
 
-    def note_prediction(self, event: _Id, predicted: Label) -> None:
+    def note_prediction(self, event: EventKey, predicted: Label) -> None:
         known = self._of(event)
         if known.predicted is None:
             known.predicted = predicted
             self._score(known)
 
-    def note_contested(self, event: _Id, given: Label) -> None:
+    def note_contested(self, event: EventKey, given: Label) -> None:
         """Record that a label was challenged."""
         self._note(self._of(event), "given", given)
 
-    def note_label(self, event: _Id, label: Label | None) -> None:
+    def note_label(self, event: EventKey, label: Label | None) -> None:
         """Record the label in the log; None if it was withdrawn."""
         self._note(self._of(event), "label", label)
 
@@ -186,7 +184,7 @@ class Joined:
                 self.n_repaired += step * (was_wrong and not is_wrong)
                 self.n_spoiled += step * (is_wrong and not was_wrong)
 
-    def _of(self, event: _Id) -> _Known:
+    def _of(self, event: EventKey) -> _Known:
         known = self._known.get(event)
         if known is None:
             known = self._known[event] = _Known()
