@@ -274,7 +274,9 @@ class MemoryBroker(TopicsBroker):
     def publish(self, topic: Topic, data: bytes) -> None:
         """Append raw bytes to a topic."""
         (topic,) = check_topics([topic])
-        writer = _OpenWriter(self, self._topics.writer("publish"))
+        if topic in INPUTS:
+            self.check_open()
+        writer = self._topics.writer("publish")
         writer.send(Outgoing(topic=topic, key=None, value=data))
         writer.flush()
 
@@ -290,8 +292,13 @@ class MemoryBroker(TopicsBroker):
         """Read topics from where the group has committed."""
         return MemorySource(self, self._memory.reader(check_topics(topics), group=group))
 
-    def publisher(self) -> TopicsSink:
-        return TopicsSink(_OpenWriter(self, self._topics.writer("run")), INPUT_TOPIC)
+    def publisher(self) -> MemoryPublisher:
+        return MemoryPublisher(self, self._topics.writer("run"))
+
+    def check_open(self) -> None:
+        """Raise an error if no more inputs are taken."""
+        if self.is_closed:
+            raise ValueError("broker is closed; open a new one")
 
     def close(self) -> None:
         """Take no more inputs; a worker ends once it has processed the remaining ones."""
@@ -321,23 +328,17 @@ class MemorySource(TopicsSource):
         return self._broker.is_closed and self._memory.is_at_end
 
 
-class _OpenWriter:
-    """Writes inputs to a `MemoryBroker` as long as it is open."""
+class MemoryPublisher(TopicsSink):
+    """Publishes inputs to a `MemoryBroker` as long as it is open."""
 
     def __init__(self, broker: MemoryBroker, writer: Writer) -> None:
+        super().__init__(writer, INPUT_TOPIC)
         self._broker = broker
-        self._writer = writer
-
-    def send(self, record: Outgoing) -> None:
-        if self._broker.is_closed and record.topic in INPUTS:
-            raise ValueError("broker is closed; open a new one")
-        self._writer.send(record)
 
     def flush(self) -> None:
-        self._writer.flush()
-
-    def close(self) -> None:
-        self._writer.close()
+        if self._unsent:
+            self._broker.check_open()
+        super().flush()
 
 
 def open_broker(url: str) -> Broker:

@@ -634,7 +634,7 @@ class History:
         Without those that have no key, which a null cannot remove.
         """
         found = [
-            self._unreadable("state", key, offset)
+            self._stray(key, offset)
             for key, offset in (self.foreign | self._strays).items()
             if key is not None
         ]
@@ -703,8 +703,8 @@ class History:
         except DecodeError as error:
             raise self._error("consensus", offset, str(error)) from None
 
-    def _unreadable(self, topic: TopicName, key: bytes, offset: int) -> Unreadable:
-        return Unreadable(topic, key, self._error(topic, offset, _flaw_of_key(key)).what)
+    def _stray(self, key: bytes, offset: int) -> Unreadable:
+        return Unreadable("state", key, self._error("state", offset, _flaw_of_key(key)).what)
 
     def _error(self, topic: TopicName, offset: int, flaw: str) -> HistoryError:
         return HistoryError(
