@@ -317,7 +317,8 @@ class WorkerClient(Protocol):
         ----------
         leave
             Whether to leave the group, so that others get the partitions at once. Otherwise the
-            group reserves them for a while for a worker of the same name.
+            group reserves them for a while for a worker of the same name (on Kafka, until the
+            session times out).
 
         """
 

@@ -119,7 +119,6 @@ class KafkaTopics(Topics):
         return self._administration.create()
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the broker or the topics, one line each."""
         return self._administration.problems()
 
     def warnings(self) -> list[str]:
@@ -127,11 +126,9 @@ class KafkaTopics(Topics):
         return self._administration.warnings()
 
     def identity(self) -> str:
-        """Return the ids that the broker generated for the topics that hold what was learned."""
         return self._administration.identity()
 
     def names(self) -> Mapping[TopicName, str]:
-        """Return the names of the topics on the cluster."""
         return dict(self._connection.names)
 
     def n_partitions(self) -> int:
@@ -177,7 +174,6 @@ class KafkaTopics(Topics):
         return checkpoint(self._administration, group)
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
-        """Return the open transactions that keep partitions from being read."""
         return self._administration.obstacles(places)
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:

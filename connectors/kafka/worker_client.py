@@ -251,7 +251,6 @@ class KafkaWorkerClient(WorkerClient):
         ]
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
-        """Return the open transactions that keep partitions from being read."""
         ask = partial(self._administration.obstacles, list(places))
         return within(self._timeouts.request_s, "describe transactions", ask)
 
@@ -259,15 +258,6 @@ class KafkaWorkerClient(WorkerClient):
         return self._monitor.silence
 
     def close(self, *, leave: bool = False) -> None:
-        """End; what was polled and not committed is delivered again, here or elsewhere.
-
-        Parameters
-        ----------
-        leave
-            Whether to leave the group, so that others get the partitions at once. Otherwise the
-            group reserves them for a worker of the same name until the session times out.
-
-        """
         if not self._is_closed:
             self._is_closed = True
             self._monitor.close()
