@@ -160,31 +160,25 @@ class Letter:
 
     Parameters
     ----------
-    topic, partition, offset
-        Position of the input; None if a timer was the cause.
+    cause
+        The input as it came, and where it was, with the time when it was rejected; None if a timer
+        was the cause.
     name
-        Name of that topic on the broker; in letters written by older workers, the
-        same as `topic`.
+        Name of its topic on the broker, in letters of older workers its role; empty for a timer.
     stage
         How far it came: `decode`, `correlate` or `learn`, or the stage of a `Rejected`.
     error
         What was wrong, one line.
     at
         When it was rejected, POSIX seconds.
-    key, value
-        The input's bytes.
 
     """
 
-    topic: TopicName | None
-    name: str | None
-    partition: int | None
-    offset: int | None
+    cause: Record | None
+    name: str
     stage: str
     error: str
     at: float
-    key: bytes | None
-    value: bytes | None
 
 
 def letter_of(record: Record) -> Letter:
@@ -206,7 +200,7 @@ def letter_of(record: Record) -> Letter:
     ...     headers=out.headers, at=61.0,
     ... )
     >>> letter = letter_of(dead)
-    >>> letter.topic, letter.offset, letter.stage, letter.error, letter.at
+    >>> letter.cause.topic, letter.cause.offset, letter.stage, letter.error, letter.at
     ('events', 17, 'decode', 'must be JSON', 60.0)
     >>> resend(dead)
     Outgoing(topic='events', partition=None, key=b'ann', value=b'?', headers=[])
@@ -215,18 +209,20 @@ def letter_of(record: Record) -> Letter:
     found = {name: value for name, value in record.headers if name in _OURS}
     try:
         texts = {name.removeprefix("dlq."): value.decode() for name, value in found.items()}
-        name = texts.get("topic")
-        topic = None if name is None else _topic(texts.get("role", name))
+        name, at = texts.get("topic"), posix_seconds(texts["at"])
+        cause = None
+        if name is not None:
+            cause = Record(
+                topic=_topic(texts.get("role", name)),
+                partition=int(texts["partition"]),
+                offset=int(texts["offset"]),
+                key=record.key,
+                value=record.value,
+                headers=_original(record.headers),
+                at=at,
+            )
         return Letter(
-            topic=topic,
-            name=name,
-            partition=None if topic is None else int(texts["partition"]),
-            offset=None if topic is None else int(texts["offset"]),
-            stage=texts["stage"],
-            error=texts["error"],
-            at=posix_seconds(texts["at"]),
-            key=record.key,
-            value=record.value,
+            cause=cause, name=name or "", stage=texts["stage"], error=texts["error"], at=at
         )
     except (LookupError, ValueError, AttributeError) as error:
         raise ValueError(
@@ -246,20 +242,21 @@ def resend(record: Record) -> Outgoing:
 
     """
     letter = letter_of(record)
-    if letter.topic is None:
+    cause = letter.cause
+    if cause is None:
         raise ValueError(
             f"dead-letters:{record.partition}:{record.offset} came of no input that could be sent "
             f"again: {letter.error:.200}"
         )
     check_whole(record)
     return Outgoing(
-        topic=letter.topic,
+        topic=cause.topic,
         # By its key, as it should have been; but the key of a consensus line contains more than
         # that.
-        partition=letter.partition if letter.topic == "consensus" else None,
-        key=record.key,
-        value=record.value,
-        headers=original_headers(record),
+        partition=cause.partition if cause.topic == "consensus" else None,
+        key=cause.key,
+        value=cause.value,
+        headers=cause.headers,
     )
 
 
@@ -296,9 +293,9 @@ def _topic(role: str) -> TopicName:
     raise ValueError(f"dlq.role must be one of {', '.join(WORKER_INPUTS)}, got {role!r}")
 
 
-def original_headers(record: Record) -> list[tuple[str, bytes]]:
-    """Return the headers of a record, except those of an earlier dead letter."""
-    return [header for header in record.headers if header[0] not in _OURS]
+def _original(headers: Headers) -> Headers:
+    """Return headers without those of a dead letter."""
+    return [header for header in headers if header[0] not in _OURS]
 
 
 _STAGES: dict[Fault, str] = {
@@ -486,7 +483,7 @@ class Outbound:
             key=cause.key,
             value=cause.value,
             headers=[
-                *original_headers(cause),
+                *_original(cause.headers),
                 *place(cause, self._names.get(cause.topic, cause.topic)),
                 *verdict,
                 *cut_off,

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 import click
+import msgspec
 
 from connectors.annotation.open_questions import EventKey
 from connectors.topics import COMPACTED, Record, TopicName
@@ -376,17 +377,9 @@ def _refused(record: Record, keyed: bool) -> Iterator[Step]:
         letter = letter_of(record)
     except ValueError:
         return
-    if letter.topic != "answers" or letter.partition is None or letter.offset is None:
+    if letter.cause is None or letter.cause.topic != "answers":
         return
-    as_it_came = Record(
-        topic="answers",
-        partition=letter.partition,
-        offset=letter.offset,
-        key=letter.key,
-        value=letter.value,
-        at=letter.at,
-    )
-    message = _message(as_it_came, keyed)
+    message = _message(msgspec.structs.replace(letter.cause, headers=()), keyed)
     if isinstance(message, Answer):
         yield replace(_said(message), what="refused", shown=(), detail=letter.error)
 

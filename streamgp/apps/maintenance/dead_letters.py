@@ -193,11 +193,10 @@ def _number_of(record: Record) -> str:
 
 
 def _source_of(letter: Letter) -> str:
-    return (
-        "a timer"
-        if letter.name is None
-        else f"{printable(letter.name)} {letter.partition}:{letter.offset}"
-    )
+    cause = letter.cause
+    if cause is None:
+        return "a timer"
+    return f"{printable(letter.name)} {cause.partition}:{cause.offset}"
 
 
 def _in_short(data: bytes) -> str:

@@ -22,7 +22,7 @@ import click
 from connectors.topics import COMPACTED, Outgoing, Record, Topics
 from connectors.wire import state_records
 from connectors.wire.inbound import read
-from connectors.wire.outbound import Outbound, original_headers
+from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
     APART,
     WINDOWS,
@@ -321,18 +321,9 @@ def _refused(topics: Topics, loops: LoopSettings) -> _Refused:
     """
     found: dict[tuple[int, str], list[tuple[float, str]]] = {}
     for record, letter in letters(topics, Wanted(stage="quarantine")):
-        if letter.topic != "answers":
+        if letter.cause is None or letter.cause.topic != "answers":
             continue
-        cause = Record(
-            topic=letter.topic,
-            partition=record.partition,
-            offset=letter.offset or 0,
-            key=letter.key,
-            value=letter.value,
-            at=letter.at,
-            headers=tuple(original_headers(record)),
-        )
-        answer = read(cause, keyed=loops.keyed)
+        answer = read(letter.cause, keyed=loops.keyed)
         if isinstance(answer, Answer) and answer.annotator is not None:
             owner = record.partition, loops.entity(answer.key)
             found.setdefault(owner, []).append((letter.at, answer.annotator))

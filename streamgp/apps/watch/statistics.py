@@ -438,7 +438,7 @@ class Watching(Joined):
             self.unreadable[record.topic] += 1
             return
         self.letters[letter.stage] += 1
-        self.last_letters.append(replace(letter, key=None, value=None))
+        self.last_letters.append(replace(letter, cause=None))
 
 
 def _is_challenge(request_id: str | None) -> bool:

@@ -323,7 +323,7 @@ def test_dead_letters_are_counted_by_stage_and_the_last_reasons_kept() -> None:
     assert watching.letters == {"decode": N_LETTERS + 3, "correlate": 1}
     assert [letter.error for letter in watching.last_letters][-2:] == ["reason 7", "too late"]
     assert len(watching.last_letters) == N_LETTERS
-    assert all(letter.key is None is letter.value for letter in watching.last_letters)
+    assert all(letter.cause is None for letter in watching.last_letters)
 
 
 def test_records_that_no_worker_has_written_are_counted_as_such() -> None:

@@ -98,8 +98,8 @@ def test_a_target_of_1e155_is_a_dead_letter_and_the_worker_goes_on(kafka, kafka_
         for record in everything(topics, "events", "answers")
     }
     for letter in letters:
-        found = letter_of(letter)
-        record = sent[found.topic, found.partition, found.offset]
+        cause = letter_of(letter).cause
+        record = sent[cause.topic, cause.partition, cause.offset]
         assert (letter.key, letter.value) == (record.key, record.value)
     large = [letter for letter in letters if b"1e+155" in letter.value]
     assert len(large) == sum(b"1e+155" in record.value for record in sent.values())

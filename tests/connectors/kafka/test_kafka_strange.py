@@ -81,7 +81,8 @@ def test_such_a_record_is_a_dead_letter_and_the_stream_goes_on(topics, kafka_pre
         assert letter.key == b"ann"
         assert list(letter.headers[:3]) == [("caf\\xe9", b"\xff"), ("trace", b"7"), ("\\xff", b"")]
         assert letter_of(letter).error == "names of headers must be UTF-8, got caf\\xe9"
-    assert (letter_of(letters[1]).topic, letter_of(letters[1]).offset) == ("events", 1)
+    cause = letter_of(letters[1]).cause
+    assert (cause.topic, cause.offset) == ("events", 1)
     # Sent again, it has names that every client can read.
     write(topics, resend(letters[1]))
     work(topics, group)
@@ -93,7 +94,7 @@ def test_such_a_null_takes_nothing_back(topics, kafka_prefix):
     write(topics, out("consensus", None, headers=((Raw(b"\xff"), b""),)), out("events", GOOD))
     work(topics, kafka_prefix + "g")
     [letter] = everything(topics, "dead-letters")
-    assert (letter.value, letter_of(letter).topic) == (None, "consensus")
+    assert (letter.value, letter_of(letter).cause.topic) == (None, "consensus")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_a_dead_letter_names_the_topic_of_the_cluster_and_its_role(topics, kafka
         assert name.startswith(kafka_prefix)
         assert dict(record.headers)["dlq.topic"] == name.encode()
         letter = letter_of(record)
-        assert (letter.topic, letter.name) == (role.decode(), name)
+        assert (letter.cause.topic, letter.name) == (role.decode(), name)
         assert resend(record).topic == role.decode()
 
 

@@ -71,7 +71,7 @@ def test_an_input_of_any_size_becomes_a_letter_that_every_topic_takes(large):
     else:
         assert headers[DIGEST] == hashlib.sha256(large.value).hexdigest().encode()
     read = letter_of(found)
-    assert (read.topic, read.offset, read.stage) == ("events", 17, "decode")
+    assert (read.cause.topic, read.cause.offset, read.stage) == ("events", 17, "decode")
 
 
 def test_of_many_headers_those_stay_that_fit():

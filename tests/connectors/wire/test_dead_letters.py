@@ -58,9 +58,8 @@ def test_a_dead_letter_is_the_original_with_headers_that_say_why():
 def test_a_dead_letter_can_be_read_and_sent_again_as_it_was():
     dead = lying(outbox.dead_letter(malformed(), bad, 3))
     assert letter_of(dead) == Letter(
-        topic="events", name="events", partition=3, offset=17, stage="decode", error="why",
+        cause=replace_record(bad, at=NOW + 0.25), name="events", stage="decode", error="why",
         at=NOW + 0.25,
-        key=bad.key, value=bad.value,
     )  # fmt: skip
     assert resend(dead) == Outgoing(
         topic="events", partition=None, key=bad.key, value=bad.value, headers=HEADERS
@@ -78,7 +77,7 @@ def test_a_dead_letter_names_its_topic_as_the_broker_does_and_its_role_beside():
         ("dlq.offset", b"17"),
     ]
     letter = letter_of(lying(dead))
-    assert (letter.topic, letter.name) == ("events", "rooms.events")
+    assert (letter.cause.topic, letter.name) == ("events", "rooms.events")
     assert resend(lying(dead)).topic == "events"
     assert list(resend(lying(dead)).headers) == HEADERS
 
@@ -86,7 +85,7 @@ def test_a_dead_letter_names_its_topic_as_the_broker_does_and_its_role_beside():
 def test_a_topic_that_has_the_name_of_another_role_is_read_by_its_role():
     crossed = Outbound("/streamgp/rooms", keyed=True, names={"events": "answers"})
     letter = letter_of(lying(crossed.dead_letter(malformed(), bad, 3)))
-    assert (letter.topic, letter.name) == ("events", "answers")
+    assert (letter.cause.topic, letter.name) == ("events", "answers")
 
 
 def test_a_dead_letter_that_is_refused_again_has_its_headers_once():
@@ -100,7 +99,7 @@ def test_a_dead_letter_that_is_refused_again_has_its_headers_once():
     names = [name for name, _ in last.headers]
     assert [name for name in names if names.count(name) > 1] == ["trace", "trace"]
     letter = letter_of(lying(last))
-    assert (letter.topic, letter.offset, letter.error, letter.at) == (
+    assert (letter.cause.topic, letter.cause.offset, letter.error, letter.at) == (
         "answers", 99, "still", NOW + 3
     )  # fmt: skip
     assert list(last.headers[: len(HEADERS)]) == HEADERS
@@ -134,7 +133,7 @@ def test_what_a_timer_brought_about_is_reported_by_the_message_itself():
     assert dict(dead.headers)["ce_type"] == b"streamgp.rejected.v1"
     assert dict(dead.headers)["ce_id"] == b"ann/e1/rejected"
     letter = letter_of(lying(dead))
-    assert (letter.topic, letter.partition, letter.offset) == (None, None, None)
+    assert (letter.cause, letter.name) == (None, "")
     assert (letter.stage, letter.error, letter.at) == ("learn", "why", NOW + 0.25)
     with pytest.raises(ValueError, match=r"^dead-letters:3:5 came of no input that could be sent"):
         resend(lying(dead))
