@@ -60,6 +60,10 @@ class Person:
     key: str | None = None
     token_id: str = "local"
 
+    def sees(self, key: str | None) -> bool:
+        """Return whether they may see the events of a key."""
+        return self.key in (None, key)
+
 
 class _Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
@@ -130,7 +134,7 @@ class Invites:
     def names_of(self, key: str) -> set[str]:
         """Return the names that are invited to the events of a key, and have opened a link."""
         self._look()
-        return {each.name for each in self._people.values() if each.key in (None, key)}
+        return {each.name for each in self._people.values() if each.sees(key)}
 
     def names(self) -> list[str]:
         return [] if self.trouble is not None else [each.name for each in self._read().invites]

@@ -412,7 +412,7 @@ class Page:
         """Rename a label in all its examples."""
         person = self._answering(request)
         body = await read_body(request, RenameBody)
-        if person.key is not None and body.key != person.key:
+        if not person.sees(body.key):
             raise other_key()
         changed = self._desk.rename(
             person.name,
@@ -457,7 +457,7 @@ class Page:
         """Return the labels of one day of a key."""
         person, query = person_of(request), request.query_params
         key = query.get("key") or None
-        if person.key is not None and key != person.key:
+        if not person.sees(key):
             raise other_key()
         start, end = _day(query.get("day", ""), query.get("tz", "UTC"))
         moments = [
@@ -664,12 +664,12 @@ class Page:
     def _check_key(self, person: Person, card_id: str) -> None:
         """Refuse a card of a key that the annotator may not see, as if it did not exist."""
         key, _ = request_of(card_id, keyed=self._settings.keyed)
-        if person.key is not None and key != person.key:
+        if not person.sees(key):
             raise gone()
 
     def _history(self, person: Person) -> list[Past]:
         past = self._desk.history(person.name, self._clock())
-        return [each for each in past if person.key in (None, each.key)]
+        return [each for each in past if person.sees(each.key)]
 
     def _own(self, person: Person, answer_id: str) -> Past | None:
         """Return one of the annotator's answers, None if it is not known."""
