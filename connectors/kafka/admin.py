@@ -316,7 +316,7 @@ class Administration:
     ) -> dict[TopicPartition, Place]:
         """Return the partitions of some topics, by default of the workers' inputs; see `counts`."""
         return {
-            self.connection.place(name, number): (name, number)
+            self.connection.partition(name, number): (name, number)
             for name, count in self.counts(topics).items()
             for number in range(count)
         }
@@ -359,16 +359,16 @@ class Administration:
             If its positions do not belong to these topics.
 
         """
-        roles = self.partitions_of()
+        places = self.partitions_of()
         # In this order: a group at work is never ahead of ends that are read after its positions.
-        starts, committed, ends = self.starts(roles), self.positions(group), self.ends(roles)
+        starts, committed, ends = self.starts(places), self.positions(group), self.ends(places)
         backlog = {}
-        for partition, role in roles.items():
+        for partition, place in places.items():
             start, end = starts[partition], ends[partition]
             position = committed.get(partition, start)
             if position > end:
                 raise beyond_end(partition.topic, partition.partition, position)
-            backlog[role] = Backlog(
+            backlog[place] = Backlog(
                 position=position,
                 end=end,
                 n_waiting=end - max(position, start),
@@ -397,17 +397,17 @@ class Administration:
             number of partitions.
 
         """
-        roles = self.partitions_of(topics)
+        places = self.partitions_of(topics)
         shapes = self.shapes(topics)
         committed = self._ask(
             f"tell how far group {group} is",
-            lambda client: client.list_group_offsets({group: list(roles)})[group],
+            lambda client: client.list_group_offsets({group: list(places)})[group],
         )
         found = {}
         for partition, at in committed.items():
             if at.offset < 0:
                 continue
-            then, now = shape_of(at.metadata or ""), shapes[roles[partition][0]]
+            then, now = shape_of(at.metadata or ""), shapes[places[partition][0]]
             if then is not None and now is not None:
                 check_mark(partition.topic, then, now, group)
             found[partition] = at.offset, then is not None
@@ -421,7 +421,8 @@ class Administration:
             for name, shape in self.shapes().items()
         }
         offsets = {
-            place: OffsetAndMetadata(n, marks[place.topic], -1) for place, n in positions.items()
+            partition: OffsetAndMetadata(n, marks[partition.topic], -1)
+            for partition, n in positions.items()
         }
         answers = self._ask(doing, lambda client: client.alter_group_offsets(group, offsets))
         for error in answers.values():
@@ -430,9 +431,11 @@ class Administration:
 
     def obstacles(self, places: Iterable[Place]) -> dict[Place, Obstacle]:
         """Return the open transactions that keep partitions from being read."""
-        roles = {self.connection.place(*place): place for place in places}
-        found = self._ask("describe transactions", lambda client: open_transactions(client, roles))
-        return {roles[partition]: obstacle for partition, obstacle in found.items()}
+        partitions = {self.connection.partition(*place): place for place in places}
+        found = self._ask(
+            "describe transactions", lambda client: open_transactions(client, partitions)
+        )
+        return {partitions[partition]: obstacle for partition, obstacle in found.items()}
 
     def remove_member(self, group: str, instance: str, number: str) -> None:
         """Remove a member from a group, unless another one uses its instance name by now."""

@@ -81,13 +81,13 @@ class Connection:
         self.timeouts = timeouts or Timeouts()
         self._context = self.security.context()
 
-    def place(self, topic: TopicName, number: int) -> TopicPartition:
+    def partition(self, topic: TopicName, number: int) -> TopicPartition:
         """Return a partition under its topic's name on the cluster."""
         return TopicPartition(self.names[topic], number)
 
-    def role(self, place: TopicPartition) -> Place:
-        """Return the topic and number of a partition; the inverse of `place`."""
-        return self.roles[place.topic], place.partition
+    def place(self, partition: TopicPartition) -> Place:
+        """Return the topic and number of a partition; the inverse of `partition`."""
+        return self.roles[partition.topic], partition.partition
 
     def consumer(self, **options: Any) -> Any:
         """Return a consumer that never commits by itself and reads only committed records.

@@ -93,7 +93,7 @@ def begin_commit(producer: Any) -> Any:
 
 
 def committed(
-    consumer: Any, places: Iterable[TopicPartition], timeout_ms: int
+    consumer: Any, partitions: Iterable[TopicPartition], timeout_ms: int
 ) -> dict[TopicPartition, Any]:
     """Return the positions of a consumer's group, once no open transaction would change them.
 
@@ -103,7 +103,7 @@ def committed(
     """
     consumer._coordinator._offset_fetch_futures.clear()
     ask = consumer._coordinator.fetch_committed_offsets
-    found: dict[TopicPartition, Any] = ask(list(places), timeout_ms=timeout_ms)
+    found: dict[TopicPartition, Any] = ask(list(partitions), timeout_ms=timeout_ms)
     return found
 
 
@@ -154,19 +154,19 @@ def await_fetches(consumer: Any, wait_s: float) -> Mapping[TopicPartition, list[
     return found
 
 
-def fetched_to(consumer: Any, place: TopicPartition) -> int | None:
+def fetched_to(consumer: Any, partition: TopicPartition) -> int | None:
     """Return the offset up to which a partition was fetched, None if that is not known.
 
     The client's `position` would first ask the broker where to start reading, which takes time.
     """
-    state = consumer._subscription.assignment.get(place)
+    state = consumer._subscription.assignment.get(partition)
     return None if state is None or state.position is None else int(state.position.offset)
 
 
-def unread(consumer: Any, place: TopicPartition) -> int | None:
+def unread(consumer: Any, partition: TopicPartition) -> int | None:
     """Return how many records of a partition have not been fetched, None if that is not known."""
-    at = fetched_to(consumer, place)
-    state = consumer._subscription.assignment.get(place)
+    at = fetched_to(consumer, partition)
+    state = consumer._subscription.assignment.get(partition)
     if state is None or state.highwater is None or at is None:
         return None
     return int(max(0, state.highwater - at))
@@ -181,8 +181,8 @@ def forget_positions(consumer: Any) -> None:
     """
     consumer._coordinator._offset_fetch_futures.clear()
     assignment = consumer._subscription.assignment
-    for place, state in list(assignment.items()):
-        assignment[place] = type(state)()
+    for partition, state in list(assignment.items()):
+        assignment[partition] = type(state)()
 
 
 def has_lost_its_name(consumer: Any) -> bool:

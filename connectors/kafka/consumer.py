@@ -163,33 +163,33 @@ class GroupConsumer:
             self.membership, self.numbers = None, frozenset()
             return False
         numbers: dict[str, set[int]] = {topic: set() for topic in self._topics}
-        for place in self.places():
-            numbers[place.topic].add(place.partition)
+        for partition in self.partitions():
+            numbers[partition.topic].add(partition.partition)
         self.membership, self.numbers = membership, _same(numbers)
         self.known_as = membership.member_id
         return True
 
-    def places(self) -> set[TopicPartition]:
+    def partitions(self) -> set[TopicPartition]:
         """Return the partitions that the group assigned to us, of each topic."""
         return set(self._consumer.assignment())
 
-    def position(self, place: TopicPartition, wait_s: float = 0.0) -> int | None:
+    def position(self, partition: TopicPartition, wait_s: float = 0.0) -> int | None:
         """Return the offset that is fetched next, None if it is not known in time."""
         timeout_ms = round(1e3 * wait_s)
         try:
-            at: int | None = self._consumer.position(place, timeout_ms=timeout_ms)
+            at: int | None = self._consumer.position(partition, timeout_ms=timeout_ms)
         except kafka_errors.NoOffsetForPartitionError as error:
             self._seek_start(dict.fromkeys(error.args[0]))
-            at = self._consumer.position(place, timeout_ms=timeout_ms)
+            at = self._consumer.position(partition, timeout_ms=timeout_ms)
         return at
 
-    def fetched(self, place: TopicPartition) -> int | None:
+    def fetched(self, partition: TopicPartition) -> int | None:
         """Return the offset up to which a partition was fetched, None if that is not known."""
-        return fetched_to(self._consumer, place)
+        return fetched_to(self._consumer, partition)
 
-    def behind(self, place: TopicPartition) -> int | None:
+    def behind(self, partition: TopicPartition) -> int | None:
         """Return how many records have not been fetched, None if that is not known."""
-        return unread(self._consumer, place)
+        return unread(self._consumer, partition)
 
     def check_positions(self, now: float) -> None:
         """Raise an error if a position is unknown for too long; to be called regularly.
@@ -202,22 +202,24 @@ class GroupConsumer:
         if now - self._checked_at < _CHECK_EVERY_S:
             return
         self._checked_at = now
-        unknown = [place for place in self.places() if self.position(place) is None]
+        unknown = [partition for partition in self.partitions() if self.position(partition) is None]
         stall_s = self._connection.timeouts.stall_s
         if not unknown:
             self._known_at = now
         elif now - self._known_at > stall_s:
-            where = ", ".join(f"{place.topic} partition {place.partition}" for place in unknown)
+            where = ", ".join(
+                f"{partition.topic} partition {partition.partition}" for partition in unknown
+            )
             raise BrokerError(
                 f"broker has not said for {stall_s:g} s where to read on, is a transaction left "
                 f"open? {where}"
             )
 
-    def pause(self, places: set[TopicPartition]) -> None:
+    def pause(self, partitions: set[TopicPartition]) -> None:
         """Stop fetching from these partitions, and resume all others."""
         paused = self._consumer.paused()
-        self._consumer.resume(*(paused - places))
-        self._consumer.pause(*((places & self.places()) - paused))
+        self._consumer.resume(*(paused - partitions))
+        self._consumer.pause(*((partitions & self.partitions()) - paused))
 
     def close(self) -> None:
         """Close the connection; the group keeps the membership until the session times out."""
@@ -254,16 +256,17 @@ class GroupConsumer:
         timeout_ms = round(1e3 * self._connection.timeouts.request_s)
         starts = self._consumer.beginning_offsets(list(positions), timeout_ms=timeout_ms)
         ends = self._consumer.end_offsets(list(positions), timeout_ms=timeout_ms)
-        for place, position in positions.items():
-            start = starts[place]
+        for partition, position in positions.items():
+            start = starts[partition]
             if position is not None and position > start:
-                raise beyond_end(place.topic, place.partition, position)
-            self._consumer.seek(place, start)
-            if ends[place]:  # of an empty one nothing is read: every start would report it again
+                raise beyond_end(partition.topic, partition.partition, position)
+            self._consumer.seek(partition, start)
+            # Of an empty one nothing is read: every start would report it again.
+            if ends[partition]:
                 self._begun.append(
                     OffsetReset(
-                        topic=place.topic,
-                        partition=place.partition,
+                        topic=partition.topic,
+                        partition=partition.partition,
                         position=position,
                         offset=start,
                     )

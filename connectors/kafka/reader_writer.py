@@ -50,9 +50,9 @@ class KafkaReader(Reader):
 
     """
 
-    # _places  all partitions
-    # _ends    end offsets at the start, of the partitions not yet read up to there
-    # _polled  next offsets of the partitions polled since the last commit
+    # _partitions  all partitions
+    # _ends        end offsets at the start, of the partitions not yet read up to there
+    # _polled      next offsets of the partitions polled since the last commit
 
     def __init__(
         self,
@@ -67,33 +67,33 @@ class KafkaReader(Reader):
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
         self._administration = administration
-        self._places = places = list(administration.partitions_of(topics))
-        self._ends = {} if from_end else administration.ends(places)
+        self._partitions = partitions = list(administration.partitions_of(topics))
+        self._ends = {} if from_end else administration.ends(partitions)
         self._consumer = connection.consumer(max_partition_fetch_bytes=2**20, group_id=group)
         try:
-            self._consumer.assign(places)
+            self._consumer.assign(partitions)
             # Before the first open transaction, not after it: its records are still to come.
-            ends = self._consumer.end_offsets(places) if from_end else {}
-            for place in places:
-                if group is None or self._consumer.committed(place) is None:
-                    self._consumer.seek(place, ends.get(place, 0))
+            ends = self._consumer.end_offsets(partitions) if from_end else {}
+            for partition in partitions:
+                if group is None or self._consumer.committed(partition) is None:
+                    self._consumer.seek(partition, ends.get(partition, 0))
         except CLIENT_ERRORS as error:
             self.close()
             raise connection.broker_error(error, "read topics") from error
 
     @property
     def caught_up(self) -> bool:
-        for place, end in list(self._ends.items()):
+        for partition, end in list(self._ends.items()):
             try:
-                at = self._consumer.position(place, timeout_ms=0)
+                at = self._consumer.position(partition, timeout_ms=0)
             except CLIENT_ERRORS as error:
                 raise self._connection.broker_error(error, "read topics") from error
             if at is not None and at >= end:
-                del self._ends[place]
+                del self._ends[partition]
         return not self._ends
 
     def look_again(self) -> None:
-        self._ends = self._administration.ends(self._places)
+        self._ends = self._administration.ends(self._partitions)
 
     def poll(self, timeout_s: float) -> list[Record]:
         if self._is_closed:
@@ -107,7 +107,9 @@ class KafkaReader(Reader):
                     timeout_ms=round(1e3 * min(left_s, _SLICE_S)), max_records=_MANY_RECORDS
                 )
                 records = [record for batch in batches.values() for record in batch]
-                self._polled |= {place: each[-1].offset + 1 for place, each in batches.items()}
+                self._polled |= {
+                    partition: each[-1].offset + 1 for partition, each in batches.items()
+                }
                 # The last records may belong to an aborted transaction and never be returned.
                 if records or left_s == 0.0 or (was_behind and self.caught_up):
                     return records
@@ -117,7 +119,7 @@ class KafkaReader(Reader):
     def commit(self) -> None:
         if self._group is None:
             raise ValueError(NO_GROUP)
-        offsets = {place: OffsetAndMetadata(n, "", -1) for place, n in self._polled.items()}
+        offsets = {partition: OffsetAndMetadata(n, "", -1) for partition, n in self._polled.items()}
         timeout_ms = round(1e3 * self._connection.timeouts.delivery_s)
         try:
             if offsets:
@@ -146,15 +148,16 @@ def partitions_with_records(
     consumer = connection.consumer()
     try:
         consumer.assign(list(starts))
-        for place, start in starts.items():
-            consumer.seek(place, max(start, firsts[place]))
+        for partition, start in starts.items():
+            consumer.seek(partition, max(start, firsts[partition]))
         until = monotonic() + connection.timeouts.request_s
         while left and monotonic() < until:
             found |= consumer.poll(timeout_ms=round(1e3 * _SLICE_S)).keys()
             left = {
-                place: end
-                for place, end in left.items()
-                if place not in found and (consumer.position(place, timeout_ms=0) or 0) < end
+                partition: end
+                for partition, end in left.items()
+                if partition not in found
+                and (consumer.position(partition, timeout_ms=0) or 0) < end
             }
     except CLIENT_ERRORS as error:
         raise connection.broker_error(error, "read topics") from error
@@ -296,37 +299,40 @@ def read_history(
 
     """
     connection = administration.connection
-    places = {
-        connection.place(topic, number): (topic, offsets.get(topic, 0))
+    partitions = {
+        connection.partition(topic, number): (topic, offsets.get(topic, 0))
         for number, offsets in starts.items()
         for topic in COMPACTED
     }
-    if not places:
+    if not partitions:
         return
-    ends = administration.ends(places)
+    ends = administration.ends(partitions)
     short = {
-        place.partition: f"topic {place.topic} ends at offset {ends[place]} in partition "
-        f"{place.partition}, but is known up to {start}: it was recreated, or has lost its end"
-        for place, (_, start) in places.items()
-        if start > ends[place]
+        partition.partition: f"topic {partition.topic} ends at offset {ends[partition]} in "
+        f"partition {partition.partition}, but is known up to {start}: it was recreated, or has "
+        "lost its end"
+        for partition, (_, start) in partitions.items()
+        if start > ends[partition]
     }
     if short:
         raise ShortTopicError(short)
     # The next offset of each partition that has not been read to its end.
-    at = {place: start for place, (_, start) in places.items() if start < ends[place]}
-    n_all = sum(ends[place] - start for place, start in at.items())
+    at = {
+        partition: start for partition, (_, start) in partitions.items() if start < ends[partition]
+    }
+    n_all = sum(ends[partition] - start for partition, start in at.items())
     if at:
         stall_s = connection.timeouts.stall_s
         consumer = connection.consumer(max_partition_fetch_bytes=2**20)
         try:
             consumer.assign(list(at))
-            for place, start in at.items():
-                consumer.seek(place, start)
+            for partition, start in at.items():
+                consumer.seek(partition, start)
             told_at = moved_at = monotonic()
             while at:
                 batches = consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY_RECORDS)
-                for place, found in batches.items():
-                    end = ends[place]
+                for partition, found in batches.items():
+                    end = ends[partition]
                     for record in found:
                         if record.offset < end:
                             yield record
@@ -339,7 +345,8 @@ def read_history(
                     told_at = now
                     keep_alive()
                     if progress is not None:
-                        progress(n_all - sum(ends[place] - n for place, n in at.items()), n_all)
+                        n_left = sum(ends[partition] - n for partition, n in at.items())
+                        progress(n_all - n_left, n_all)
         except CLIENT_ERRORS as error:
             raise connection.broker_error(error, "read the state") from error
         finally:
@@ -353,17 +360,17 @@ def _advance(
 ) -> bool:
     """Update the positions, and drop those at their end; return whether any has advanced."""
     moved = False
-    for place, before in list(positions.items()):
+    for partition, before in list(positions.items()):
         # The position also moves past aborted records, which are never returned.
-        at = consumer.position(place, timeout_ms=0)
+        at = consumer.position(partition, timeout_ms=0)
         if at is None or at == before:
             continue
         moved = True
-        if at >= ends[place]:
-            del positions[place]
-            consumer.pause(place)
+        if at >= ends[partition]:
+            del positions[partition]
+            consumer.pause(partition)
         else:
-            positions[place] = at
+            positions[partition] = at
     return moved
 
 
@@ -371,7 +378,7 @@ def _stuck(
     positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], stall_s: float
 ) -> str:
     where = ", ".join(
-        f"{place.topic} partition {place.partition} at {at} of {ends[place]}"
-        for place, at in positions.items()
+        f"{partition.topic} partition {partition.partition} at {at} of {ends[partition]}"
+        for partition, at in positions.items()
     )
     return f"nothing could be read for {stall_s:g} s, is a transaction left open? {where}"

@@ -271,12 +271,12 @@ class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
         self._roles = roles
         super().__init__(*arguments, **options)
 
-    def _unpack_records(self, place: Any, batches: Any, *_: Any) -> Iterator[Record]:
-        role = self._roles[place.topic]
+    def _unpack_records(self, partition: Any, batches: Any, *_: Any) -> Iterator[Record]:
+        role = self._roles[partition.topic]
         try:
             while (batch := batches.next_batch()) is not None:
                 if self._is_to_be_read(batch):
-                    for record in unpacked(batch, role, place.partition):
+                    for record in unpacked(batch, role, partition.partition):
                         self.next_fetch_offset = record.offset + 1
                         yield record
                 if type(batch) is DefaultRecordBatch:
@@ -284,21 +284,21 @@ class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
                     self.next_fetch_offset = batch.next_offset
             self.drain()
         except kafka_errors.CorruptRecordError as error:
-            raise _damaged(place, self.next_fetch_offset, str(error.args[0])) from error
+            raise _damaged(partition, self.next_fetch_offset, str(error.args[0])) from error
         except kafka_errors.UnsupportedCodecError as error:
             what_to_do = "install kafka-python[lz4,snappy,zstd]"
-            raise self._undecodable(place, str(error.args[0]), what_to_do) from error
+            raise self._undecodable(partition, str(error.args[0]), what_to_do) from error
         except UndecodableBatchError as error:
             what_to_do = (
                 "correct its producer (compression.type), and delete the batch with "
                 "kafka-delete-records.sh"
             )
-            raise self._undecodable(place, str(error), what_to_do) from error
+            raise self._undecodable(partition, str(error), what_to_do) from error
 
-    def _undecodable(self, place: Any, why: str, what_to_do: str) -> RefusedError:
+    def _undecodable(self, partition: Any, why: str, what_to_do: str) -> RefusedError:
         return RefusedError(
-            f"topic {place.topic} has a batch of records at offset {self.next_fetch_offset} in "
-            f"partition {place.partition} that cannot be decompressed ({why}); {what_to_do}"
+            f"topic {partition.topic} has a batch of records at offset {self.next_fetch_offset} in "
+            f"partition {partition.partition} that cannot be decompressed ({why}); {what_to_do}"
         )
 
     def _is_to_be_read(self, batch: Any) -> bool:
@@ -317,9 +317,9 @@ class _Fetched(Fetcher.PartitionRecords):  # type: ignore[misc]
         return not batch.is_control_batch
 
 
-def _damaged(place: Any, offset: int, why: str) -> BrokerError:
+def _damaged(partition: Any, offset: int, why: str) -> BrokerError:
     return BrokerError(
-        f"topic {place.topic} is damaged at offset {offset} in partition {place.partition} "
+        f"topic {partition.topic} is damaged at offset {offset} in partition {partition.partition} "
         f"({why}); bring it back from another server of the cluster, or delete what lies there"
     )
 
@@ -357,30 +357,32 @@ def put(
         number = record.partition
         found = None if number is None else known.get((topic, number))
         if found is None:
-            place = _place(producer, topic, record)
-            found = known[topic, number] = waiting.setdefault(place, [])
+            partition = _partition_of(producer, topic, record)
+            found = known[topic, number] = waiting.setdefault(partition, [])
         found.append(record)
     at_ms, limit = int(1e3 * time()), producer.config["batch_size"]
     futures = []
-    for place, those in waiting.items():
+    for partition, those in waiting.items():
         for bodies in _bodies(those, limit):
-            futures.append((place, _give(producer._accumulator, place, bodies, at_ms, limit)))
+            futures.append(
+                (partition, _give(producer._accumulator, partition, bodies, at_ms, limit))
+            )
     producer._sender.wakeup()
     return futures
 
 
-def _place(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
+def _partition_of(producer: Any, topic: str, record: Outgoing) -> TopicPartition:
     """Return the partition of a record, and add it to the transaction, if there is one."""
     producer.partitions_for(topic)  # fetches the topic's partitions if needed
     key, value = record.key, record.value
     number = producer._partition(topic, record.partition, key, value, key, value)
     if number is None:
         raise ValueError(missing([topic]))
-    place = TopicPartition(topic, number)
+    partition = TopicPartition(topic, number)
     transactions = producer._transaction_manager
     if transactions.is_transactional():
-        transactions.maybe_add_partition_to_transaction(place)
-    return place
+        transactions.maybe_add_partition_to_transaction(partition)
+    return partition
 
 
 def _bodies(records: Sequence[Outgoing], limit: int) -> list[list[bytes]]:
@@ -446,7 +448,7 @@ _short_named = lru_cache(maxsize=1 << 10)(_named)
 
 
 def _give(
-    accumulator: Any, place: TopicPartition, bodies: list[bytes], at_ms: int, limit: int
+    accumulator: Any, partition: TopicPartition, bodies: list[bytes], at_ms: int, limit: int
 ) -> Any:
     """Queue a batch for sending; return the future of its last record."""
     n = len(bodies)
@@ -456,14 +458,14 @@ def _give(
     builder._buffer += b"".join(bodies)
     builder._num_records, builder._last_offset = n, n - 1
     builder._first_timestamp = builder._max_timestamp = at_ms
-    batch = ProducerBatch(place, records)
+    batch = ProducerBatch(partition, records)
     last = FutureRecordMetadata(batch.produce_future, n - 1, at_ms, None, -1, -1, -1)
     # A batch that is too large for its topic is split; the future then follows its record.
     batch._record_futures = [_IGNORED] * (n - 1) + [last]
-    with accumulator._tp_lock(place):
+    with accumulator._tp_lock(partition):
         if accumulator._closed:
             raise kafka_errors.IllegalStateError("producer is closed")
-        accumulator._batches[place].append(batch)
+        accumulator._batches[partition].append(batch)
         accumulator._incomplete.add(batch)
     return last
 

@@ -162,12 +162,12 @@ class KafkaTopics(Topics):
 
         """
         found = self._administration.positions(group, topics)
-        return {self._connection.role(place): at for place, at in found.items()}
+        return {self._connection.place(partition): at for partition, at in found.items()}
 
     def set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
         """Set the offsets at which a group continues; none of its members may be running."""
-        places = {self._connection.place(*place): at for place, at in positions.items()}
-        self._administration.set_positions(group, places)
+        offsets = {self._connection.partition(*place): at for place, at in positions.items()}
+        self._administration.set_positions(group, offsets)
 
     def checkpoint(self, group: str) -> Checkpoint:
         """Return positions and ends of each partition at a time when no transaction was open."""
@@ -177,9 +177,9 @@ class KafkaTopics(Topics):
         return self._administration.obstacles(places)
 
     def readable(self, positions: Mapping[Place, int]) -> set[Place]:
-        starts = {self._connection.place(*place): at for place, at in positions.items()}
+        starts = {self._connection.partition(*place): at for place, at in positions.items()}
         found = partitions_with_records(self._administration, starts)
-        return set(map(self._connection.role, found))
+        return set(map(self._connection.place, found))
 
     def n_members(self, group: str) -> int:
         return len(self._administration.members(group))
@@ -255,7 +255,7 @@ def _still(
     """Return positions and ends of a partition, None if it was not at rest."""
     connection = administration.connection
     written, read = (
-        [connection.place(topic, number) for topic in topics]
+        [connection.partition(topic, number) for topic in topics]
         for topics in (COMPACTED, WORKER_INPUTS)
     )
     ends = administration.ends(written)
@@ -268,6 +268,6 @@ def _still(
     if administration.ends(written) != ends:
         return None
     return (
-        {connection.role(place): int(position.offset) for place, position in at.items()},
-        {connection.role(place): end for place, end in ends.items()},
+        {connection.place(partition): int(position.offset) for partition, position in at.items()},
+        {connection.place(partition): end for partition, end in ends.items()},
     )

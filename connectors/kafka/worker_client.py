@@ -130,7 +130,7 @@ class KafkaWorkerClient(WorkerClient):
             while True:
                 if not member.settle():
                     return []
-                member.pause({self._connection.place(*full) for full in self._inputs.full()})
+                member.pause({self._connection.partition(*full) for full in self._inputs.full()})
                 self._buffer(member.fetch(min(left_s, _SLICE_S)))
                 if 0 < len(self._inputs) < self._max_records:
                     # The pending fetch was answered as soon as there was one record: more have
@@ -190,8 +190,10 @@ class KafkaWorkerClient(WorkerClient):
             # Even if nothing was polled: without a position, the broker does not check the
             # generation.
             offsets = {
-                place: OffsetAndMetadata(self._past_ends(place, offset), self._mark(place), -1)
-                for place, offset in (self._polled or self._position()).items()
+                partition: OffsetAndMetadata(
+                    self._past_ends(partition, offset), self._mark(partition), -1
+                )
+                for partition, offset in (self._polled or self._position()).items()
             }
             ends = transact(
                 self._producer,
@@ -215,22 +217,25 @@ class KafkaWorkerClient(WorkerClient):
         self._check()
         if self._lags is None:
             self._lags = {}
-            for place in self._member.places():
-                here = self._connection.role(place)
-                behind = self._member.behind(place)
+            for partition in self._member.partitions():
+                here = self._connection.place(partition)
+                behind = self._member.behind(partition)
                 waiting = self._inputs.n_waiting(*here)
                 self._lags[here] = None if behind is None else behind + waiting
         return self._lags
 
     def begun(self) -> list[OffsetReset]:
-        begun, ours = self._member.begun(), self._member.places()
+        begun, ours = self._member.begun(), self._member.partitions()
         if ours:
             begun += [
                 OffsetReset(
-                    topic=place.topic, partition=place.partition, position=offset, offset=offset
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    position=offset,
+                    offset=offset,
                 )
-                for place, offset in self._foreign.items()
-                if place in ours
+                for partition, offset in self._foreign.items()
+                if partition in ours
             ]
             self._foreign.clear()
         return begun
@@ -239,14 +244,14 @@ class KafkaWorkerClient(WorkerClient):
         member, now = self._member, self._awake()
         return [
             StalledPartition(
-                topic=self._connection.roles[place.topic],
-                called=place.topic,
-                partition=place.partition,
-                offset=member.fetched(place) or 0,
-                n_waiting=member.behind(place) or 0,
+                topic=self._connection.roles[partition.topic],
+                called=partition.topic,
+                partition=partition.partition,
+                offset=member.fetched(partition) or 0,
+                n_waiting=member.behind(partition) or 0,
                 still_s=still_s,
             )
-            for place, still_s in self._stalls.still(now).items()
+            for partition, still_s in self._stalls.still(now).items()
             if still_s >= STALL_S
         ]
 
@@ -273,7 +278,7 @@ class KafkaWorkerClient(WorkerClient):
             self._buffered = member.n_moves
             if self._polled:
                 raise BrokerError("partitions were reassigned before what was polled was committed")
-            self._inputs.assign({place.partition for place in member.places()}, now)
+            self._inputs.assign({partition.partition for partition in member.partitions()}, now)
         for found in batches.values():
             self._inputs.put(found, now)
 
@@ -288,42 +293,42 @@ class KafkaWorkerClient(WorkerClient):
             self._can_write = True
 
     def _answers_behind(self) -> dict[int, int | None]:
-        member, place = self._member, self._connection.place
-        return {n: member.behind(place("answers", n)) for n in member.numbers}
+        member, partition = self._member, self._connection.partition
+        return {n: member.behind(partition("answers", n)) for n in member.numbers}
 
     def _note(self, records: list[Record]) -> list[Record]:
         for record in records:
-            place = self._connection.place(record.topic, record.partition)
-            self._polled[place] = record.offset + 1
+            partition = self._connection.partition(record.topic, record.partition)
+            self._polled[partition] = record.offset + 1
         return records
 
     def _position(self) -> dict[TopicPartition, int]:
         """Return the position of one input, for a commit without polled records."""
-        place = min(self._member.places())
-        at = self._inputs.waiting(*self._connection.role(place))
+        partition = min(self._member.partitions())
+        at = self._inputs.waiting(*self._connection.place(partition))
         if at is None:
-            at = self._member.position(place, self._timeouts.transaction_s)
+            at = self._member.position(partition, self._timeouts.transaction_s)
         if at is None:
             raise BrokerError(
-                f"broker does not say where topic {place.topic} is to be read on, is a transaction "
-                f"left open? partition {place.partition}"
+                f"broker does not say where topic {partition.topic} is to be read on, is a "
+                f"transaction left open? partition {partition.partition}"
             )
-        return {place: at}
+        return {partition: at}
 
-    def _past_ends(self, place: TopicPartition, offset: int) -> int:
+    def _past_ends(self, partition: TopicPartition, offset: int) -> int:
         """Return the position to commit for an input that was polled up to `offset`.
 
         A transaction marker takes an offset but yields no record: a group whose position stayed
         before the last one would seem to lag for ever.
         """
-        if self._inputs.n_waiting(*self._connection.role(place)):
+        if self._inputs.n_waiting(*self._connection.place(partition)):
             return offset
-        return max(offset, self._member.fetched(place) or 0)
+        return max(offset, self._member.fetched(partition) or 0)
 
     def _keep_alive(self) -> None:
         """Remain a member of the group during a long operation."""
         try:
-            self._member.pause(self._member.places())
+            self._member.pause(self._member.partitions())
             self._member.settle()
             self._buffer(self._member.fetch(0.0))
         except CLIENT_ERRORS as error:
@@ -391,7 +396,9 @@ class KafkaWorkerClient(WorkerClient):
             raise BrokerError(missing(absent))
         shapes = {name: shape for name, shape in found.items() if shape is not None}
         marked = self._administration.marked_positions(self._group)
-        self._foreign = {place: offset for place, (offset, is_own) in marked.items() if not is_own}
+        self._foreign = {
+            partition: offset for partition, (offset, is_own) in marked.items() if not is_own
+        }
         return shapes
 
     def _check_numbers(self) -> None:
@@ -401,8 +408,8 @@ class KafkaWorkerClient(WorkerClient):
             called = self._connection.names["events"]
             raise RefusedError(more_partitions(called, n_known, max(numbers) + 1, "this worker"))
 
-    def _mark(self, place: TopicPartition) -> str:
-        return self._shapes[self._connection.roles[place.topic]].mark
+    def _mark(self, partition: TopicPartition) -> str:
+        return self._shapes[self._connection.roles[partition.topic]].mark
 
     def _track(self) -> None:
         """Record the positions of partitions with records at the broker but none buffered here."""
@@ -412,11 +419,11 @@ class KafkaWorkerClient(WorkerClient):
         self._tracked_at = now
         member = self._member
         positions = {}
-        for place in member.places():
-            at = member.fetched(place)
-            is_empty_here = not self._inputs.n_waiting(*self._connection.role(place))
-            if at is not None and member.behind(place) and is_empty_here:
-                positions[place] = at
+        for partition in member.partitions():
+            at = member.fetched(partition)
+            is_empty_here = not self._inputs.n_waiting(*self._connection.place(partition))
+            if at is not None and member.behind(partition) and is_empty_here:
+                positions[partition] = at
         self._stalls.update(positions, now)
 
 
@@ -469,9 +476,9 @@ def transact(
     ends: dict[Place, int] = {}
     # Wait for the last one first: once it is acknowledged, most others are too, and waiting for
     # them wakes no thread.
-    for place, last in reversed(lasts):
+    for partition, last in reversed(lasts):
         end = last.get(timeout=_left(until)).offset + 1
-        ends.setdefault(connection.role(place), end)
+        ends.setdefault(connection.place(partition), end)
     _await(positions, until)
     _await(begin_commit(producer), until)
     if identity_of(producer) != before:

@@ -504,9 +504,11 @@ def test_where_to_read_on_is_asked_anew_when_partitions_come_back(topics, group,
     with linked(topics, group, "a") as link:
         copy_all(link, 3)
         # An answer from before, which came too late for the poll that asked.
-        places = frozenset(link._member.places())
-        late = Future().success({place: OffsetAndMetadata(0, "", -1) for place in places})
-        link._member._consumer._coordinator._offset_fetch_futures[places] = late
+        partitions = frozenset(link._member.partitions())
+        late = Future().success(
+            {partition: OffsetAndMetadata(0, "", -1) for partition in partitions}
+        )
+        link._member._consumer._coordinator._offset_fetch_futures[partitions] = late
         generation = link.generation
         remove(kafka, group, "a")
         until = time.monotonic() + PATIENCE_S
@@ -585,8 +587,8 @@ def send_offset(producer, topics, group, offset):
     from kafka import TopicPartition
     from kafka.structs import OffsetAndMetadata
 
-    place = TopicPartition(topics.names()["events"], 0)
-    producer.send_offsets_to_transaction({place: OffsetAndMetadata(offset, "", -1)}, group)
+    partition = TopicPartition(topics.names()["events"], 0)
+    producer.send_offsets_to_transaction({partition: OffsetAndMetadata(offset, "", -1)}, group)
 
 
 # --- history
