@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from struct import Struct
 from typing import Any, Protocol, Self
 
@@ -128,7 +128,7 @@ def copier(model: CloneableLearner) -> Callable[[], CloneableLearner]:
     try:
         data = pickle.dumps(model.clone())
         if data == pickle.dumps(model.clone()) == pickle.dumps(pickle.loads(data)):
-            return lambda: pickle.loads(data)
+            return partial(pickle.loads, data)  # unlike a lambda, it can be pickled itself
     except (pickle.PicklingError, *INCONSISTENT, RecursionError, NotImplementedError):
         pass  # a user-defined part that cannot be pickled
     return model.clone

@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,6 +214,15 @@ def test_every_new_key_has_a_clone_of_its_own_whether_or_not_the_model_can_be_pi
         ann, bob = loops.loops["ann"].model, loops.loops["bob"].model
         assert ann is not bob
         assert ann.state() == bob.state()
+
+
+def test_loops_that_are_pickled_go_on_as_they_would_have():
+    loops = KeyedLoops(isgp(seed=1))
+    one, two = (event(key, "e", 0.0, y="hall") for key in ("ann", "bob"))
+    loops.on_event(one, 0.0)
+    copy = pickle.loads(pickle.dumps(loops))
+    assert copy.learner("ann").n_learned == 1
+    assert copy.on_event(two, 0.0) == loops.on_event(two, 0.0)
 
 
 def test_clones_that_draw_a_seed_of_their_own_are_no_copies():
