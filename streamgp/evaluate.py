@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from streamgp.common.feature_values import is_number
 from streamgp.common.normal import Normal
+from streamgp.common.signatures import lacking
 from streamgp.common.validation import check_flag, check_whole
 from streamgp.evaluation import RunStatistics
 from streamgp.interactive import (
@@ -34,7 +35,7 @@ from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.validation import flaw_of_label
 from streamgp.learners.river_adapters import kind_of
 from streamgp.metrics import ConversationMetric, DistributionMetric
-from streamgp.simulation import AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
+from streamgp.simulation import Annotator, AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 from streamgp.simulation.driver import Driver
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from streamgp.base import Features, Label, Target
     from streamgp.interactive import Fault, Message
-    from streamgp.simulation import Annotator
 
 Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
 
@@ -466,9 +466,11 @@ def _works(metric: Any, model: Any) -> bool:
 
 def _check_annotator(annotator: Annotator | None, target: Target, model: Any) -> None:
     """Refuse what is no annotator, or one who answers with numbers about classes."""
-    if not (annotator is None or hasattr(annotator, "answer")):
+    missing = [] if annotator is None else lacking(annotator, Annotator)
+    if missing:
         raise TypeError(
-            f"annotator must be one such as SimulatedAnnotator(error_rate=0.1), got {annotator!r}"
+            f"annotator must be one such as SimulatedAnnotator(error_rate=0.1), got {annotator!r}; "
+            f"it lacks {', '.join(missing)}"
         )
     if isinstance(annotator, SimulatedMeasurer) and target == "label":
         raise TypeError(

@@ -198,6 +198,11 @@ class AnswerQueue:
                     return
         truth = self._truths.get((request.key, request.event_id))
         answer = self.annotator.answer(request, truth, now)
+        if not (answer is None or isinstance(answer, Answer)):
+            raise TypeError(
+                f"{type(self.annotator).__name__}.answer must return an Answer or None, got "
+                f"{answer!r}"
+            )
         self._n_asked += 1
         if answer is None or not _is_taken(request, answer.annotator):
             return

@@ -423,6 +423,8 @@ def test_rules_of_people_are_what_they_are(maker):
 def test_annotators_and_metrics_are_refused_by_name(value):
     with pytest.raises(TypeError, match=r"^annotator must be one such as SimulatedAnnotator"):
         made(streamgp.interactive_val_score, "annotator", value)
+    with pytest.raises(TypeError, match=r"; it lacks see\(truth\), answer\(request, truth, now\)$"):
+        made(streamgp.interactive_val_score, "annotator", value)
     for metric in (value, river_metrics.Accuracy):
         with pytest.raises(TypeError, match=r"^metric must be a metric such as metrics.Accuracy"):
             made(streamgp.interactive_val_score, "metric", metric)

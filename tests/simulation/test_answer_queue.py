@@ -49,6 +49,18 @@ def test_answers_come_in_order_of_time_then_of_asking(questions):
     assert queue.next_at() is None
 
 
+def test_what_an_annotator_returns_is_an_answer():
+    class Truthful(Clerk):
+        def answer(self, request, truth, now):  # noqa: ARG002
+            return truth
+
+    queue = AnswerQueue(Truthful())
+    queue.see(Event(event_id="e-1", x={}, occurred_at=0.0, truth="hall"))
+    refused = r"^Truthful.answer must return an Answer or None, got 'hall'$"
+    with pytest.raises(TypeError, match=refused):
+        queue.ask(request("e-1"), 0.0)
+
+
 def test_only_answers_given_by_then_are_due():
     queue = AnswerQueue(Clerk())
     for delay in (1, 2, 3):
