@@ -82,7 +82,10 @@ class Spectral(Protocol):
 def check_kernel(kernel: object, name: str = "kernel") -> None:
     """Raise TypeError if `kernel` is not a kernel; a class of kernels is not one."""
     if isinstance(kernel, type) or not hasattr(kernel, "embed"):
-        raise TypeError(f"{name} must be one of streamgp.kernels, got {kernel!r}")
+        raise TypeError(
+            f"{name} must be one of streamgp.kernels, got {kernel!r}; a kernel of your own is an "
+            "object with the methods of streamgp.kernels.Kernel"
+        )
 
 
 def refuse_unbound(x: Array) -> NoReturn:
