@@ -11,7 +11,7 @@ import copy
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from river import base
@@ -249,7 +249,18 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     # --- predicting and asking
 
-    def predict_proba_one(self, x: Features, **_: Any) -> dict[Label, float]:  # type: ignore[override]
+    @overload  # type: ignore[override]
+    def predict_proba_one(
+        self, x: Features, *, with_dist: Literal[False] = False, **_: Any
+    ) -> dict[Label, float]: ...
+    @overload
+    def predict_proba_one(
+        self, x: Features, *, with_dist: Literal[True], **_: Any
+    ) -> Posterior: ...
+
+    def predict_proba_one(
+        self, x: Features, *, with_dist: bool = False, **_: Any
+    ) -> dict[Label, float] | Posterior:
         """Probability of each known class, `{}` before the first label; changes nothing.
 
         With a temporal filter these are the probabilities of the event observed last, if `x` are
@@ -257,7 +268,29 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         River's evaluator unpacks what an active learner returns, `proba, ask = ...`. When that is
         done, and only then, the event is counted and asked about as by `predict_one`.
+
+        Parameters
+        ----------
+        x
+            Features, as received: they are scaled here.
+        with_dist
+            Return what the learner believes about the event, without a temporal filter: the
+            posterior means and their variance.
+
+        Raises
+        ------
+        TypeError
+            With `with_dist`, if the learner is no Gaussian process, and has only probabilities.
+
         """
+        if with_dist:
+            belief = self._store.belief(x)
+            if not isinstance(belief, Posterior):
+                raise TypeError(
+                    f"{type(self.model).__name__} predicts probabilities without a distribution; "
+                    "take a Gaussian process, such as GPClassifier, or leave out with_dist"
+                )
+            return belief
         return UnpackableProbabilities(self._proba_one(x), partial(self._proba_and_question, x))
 
     def _proba_one(self, x: Features) -> dict[Label, float]:

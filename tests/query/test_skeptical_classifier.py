@@ -457,6 +457,26 @@ def test_a_bad_annotator_is_doubted_more():
     assert model.challenge_one(x, y, annotator="good").score < 0.3
 
 
+@pytest.mark.parametrize("temporal", [None, TemporalFilter()])
+def test_the_posterior_of_a_gp_is_that_of_the_scaled_features(temporal):
+    model = SkepticalClassifier(GPClassifier(), temporal=temporal, seed=1)
+    converse(model, stream(40))
+    x, _ = next(stream(1, seed=9))
+    posterior = model.predict_proba_one(x, with_dist=True)
+    assert posterior.variance < posterior.prior_variance
+    assert posterior.probabilities() == model.own_proba_one(x)
+    assert posterior == model.learner.predict_proba_one(
+        model._store.scaling.transform(x), with_dist=True
+    )
+
+
+def test_a_learner_that_has_probabilities_only_has_no_posterior():
+    model = SkepticalClassifier(naive_bayes.GaussianNB(), seed=1)
+    converse(model, stream(40))
+    with pytest.raises(TypeError, match="GaussianNB predicts probabilities without a distribution"):
+        model.predict_proba_one({"a": 1.0, "b": 0.0}, with_dist=True)
+
+
 def test_the_probability_of_a_wrong_label_is_that_of_the_criteria():
     model = SkepticalClassifier(GPClassifier(), seed=1)
     converse(model, stream(40))
