@@ -30,6 +30,7 @@ from streamgp.config.validation import expected as expected_words
 from streamgp.config.validation import shown
 from streamgp.interactive.messages import Fault, Origin
 from streamgp.query.registry import LEARNERS, rules
+from streamgp.windows.extraction import FEATURE_SETS
 from tests.helpers import exit_statuses
 
 ROOT = Path(__file__).parents[1]
@@ -352,6 +353,16 @@ def test_a_scaler_in_front_of_the_model_costs_what_two_pages_say():
         f"{found[1]}."
     ) in page
     assert f"then only {found[0]} of the predictions" in (DOCS / "river.md").read_text("utf-8")
+
+
+def test_tables_of_metrics_and_of_features_of_windows_are_complete():
+    page = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    listed = {re.split(r"\W", row[0].strip("`"))[0] for row in rows(page)}
+    assert set(streamgp.metrics.__all__) - listed == {"PredictionSets"}  # has a section of its own
+    page = (DOCS / "windows.md").read_text(encoding="utf-8")
+    names = {name for names in FEATURE_SETS.values() for name in names}
+    unlisted = {name for name in names if not re.search(rf"[`.]{name}`", page)}
+    assert unlisted == {"band_1_3", "band_3_6", "band_6_12"}  # between the first band and the last
 
 
 def test_counts_below_the_example_of_metrics_are_those_of_its_run():

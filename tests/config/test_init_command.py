@@ -176,7 +176,8 @@ def test_each_rule_that_the_comments_show_is_valid(options: tuple[str, ...]) -> 
             target = 'target = "number"' if name == '"outside_interval"' else ""
             learner = '[learner]\nname = "ensemble"' if name in ('"kl"', '"deterministic"') else ""
             parse(
-                "\n".join([target, learner, section, f"rule = {name}", *settings]), source="comment"
+                "\n".join([target, learner, section, f"rule = {name}", *settings]),
+                source=f"`example` of the rule {name}",
             )
             seen += 1
     kinds: tuple[Kind, ...] = ("query", "challenge", "review", "reservoir", "budget")

@@ -12,6 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgp.windows import Windows
+from streamgp.windows.extraction import FEATURE_SETS
+
+# The fingerprint of a configuration has the name of a set, not its features: with one more feature
+# in it, workers would go on with windows that differ from those they have learned.
+SETS = {
+    "basic": "changes max mean median min mode sd share slope",
+    "activity": (
+        "band_0_1 band_12_25 band_1_3 band_3_6 band_6_12 changes correlation dominant_frequency "
+        "dominant_share energy jerk mad max mean mean_crossings median min mode peak_to_peak q10 "
+        "q90 rms sd share slope spectral_entropy tilt zero_crossings"
+    ),
+    "gps": (
+        "distance latitude longitude max_speed mean_speed radius_of_gyration stop_ratio "
+        "straightness"
+    ),
+    "calendar": "hour_cos hour_sin weekday_cos weekday_sin",
+}
 
 PLAIN = {"features": ["mean", "min", "max"], "by": "key", "label": "y"}
 
@@ -306,6 +323,11 @@ def test_a_track_has_its_own_features_and_no_channels():
     assert "lat.mean" not in window["x"]
     assert window["x"]["gps.stop_ratio"] == 1.0
     assert window["x"]["v.mean"] == 1.0
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_has_the_features_that_it_always_had(name):
+    assert sorted(FEATURE_SETS[name]) == SETS[name].split()
 
 
 def test_a_custom_feature():
