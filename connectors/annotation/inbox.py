@@ -473,7 +473,7 @@ class AnnotationInbox:
         for standing in self.timeline.standing(key, old):
             is_theirs = of_everyone or standing.annotator == name
             is_theirs = is_theirs and not self.is_quarantined(name, key)
-            if not is_theirs or now > standing.occurred_at + self._horizon_s:
+            if not is_theirs or now > self._horizon_of_moment(standing):
                 continue
             answer_id = derived_id(f"{standing.answer_id}/rename")
             answer = _correction(key, standing, new, name, now, answer_id)
@@ -517,7 +517,7 @@ class AnnotationInbox:
         moment = self.timeline.find(answer.key, answer.event_id)
         if moment is None or moment.answer_id != answer.answer_id:
             raise CannotUndoError(f"the label of {about} is another one now", "answered_since")
-        if now > moment.occurred_at + self._horizon_s:
+        if now > self._horizon_of_moment(moment):
             raise _forgotten(answer)
         self._check_used(replace(answer, annotator=annotator))
         return moment
@@ -604,8 +604,14 @@ class AnnotationInbox:
                 self._quarantined.pop(home, None)
         if self._keeps:
             self.timeline.occurred(
-                *event, event_time(request), partition=question.partition, got=at
+                *event,
+                event_time(request),
+                partition=question.partition,
+                delayed_s=question.delayed_s,
+                got=at,
             )
+            # An earlier question may have prolonged the horizon of the event.
+            question = replace(question, delayed_s=self.timeline.longest_delay_s(*event))
         request_id = request.request_id
         theirs = [
             own
@@ -721,6 +727,9 @@ class AnnotationInbox:
 
     def _horizon_of(self, question: Question) -> float:
         return event_time(question.request) + self._horizon_s + question.delayed_s
+
+    def _horizon_of_moment(self, moment: Moment) -> float:
+        return moment.occurred_at + self._horizon_s + moment.delayed_s
 
     def _note_challenge(self, request: Challenge, at: float) -> None:
         if not self._keeps:

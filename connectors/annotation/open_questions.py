@@ -82,7 +82,8 @@ class Question:
     supersedes
         The answer that the next one replaces, None for a question that has not been answered yet.
     delayed_s
-        Seconds between its own time and its writing: its event is remembered that much longer.
+        Seconds between its own time and its writing, or those of an earlier question about the
+        event if they were more: its event is remembered that much longer.
 
     """
 

@@ -41,6 +41,8 @@ class Moment:
         None if not known.
     partition
         The partition of the event, None if not known.
+    delayed_s
+        Seconds by which its questions were written late: it is remembered that much longer.
 
     """
 
@@ -52,6 +54,7 @@ class Moment:
     answer_id: str | None
     request_id: str | None
     partition: int | None
+    delayed_s: float
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class _Event:
     occurred_at: float = inf
     of_request: bool = False  # whether `occurred_at` is certain
     partition: int | None = None
+    delayed_s: float = 0.0  # the longest delay of a question about it
     label: Label | None = None
     annotator: str | None = None
     answer_id: str | None = None  # the answer that a correction supersedes
@@ -117,6 +121,7 @@ class _OfKey:
             answer_id=event.answer_id,
             request_id=event.request_id,
             partition=event.partition,
+            delayed_s=event.delayed_s,
         )
 
     def first(self, times: Sequence[tuple[float, str]]) -> Moment | None:
@@ -168,14 +173,22 @@ class Timeline:
         at: float,
         *,
         partition: int | None = None,
+        delayed_s: float = 0.0,
         got: float = 0.0,
     ) -> None:
-        """Record when an event occurred, from a message written at `got`."""
+        """Record when an event occurred, from a message written at `got`, `delayed_s` too late."""
         found = self._of_key(key)
         event = self._event(found, key, event_id, got)
+        event.delayed_s = max(event.delayed_s, delayed_s)
         if not event.of_request:
             found.move(event_id, event, at, event.label)
             event.of_request, event.partition = True, partition
+
+    def longest_delay_s(self, key: str | None, event_id: str) -> float:
+        """Return the longest delay of what is known of an event, 0 if nothing is known."""
+        found = self._of.get(key)
+        event = None if found is None else found.events.get(event_id)
+        return 0.0 if event is None else event.delayed_s
 
     def mention(
         self,

@@ -788,6 +788,29 @@ def test_a_question_that_was_written_late_can_be_answered_as_much_longer():
     assert desk.n_open(1100.1) == 0
 
 
+def test_an_event_that_came_late_is_remembered_as_long_as_in_the_loop():
+    model = SkepticalClassifier(
+        GPClassifier(), query=AlwaysAsk(), challenge=AlwaysChallenge(), warm_up=0, seed=1
+    )
+    loop = InteractiveLoop(model, answer_horizon_s=100.0)
+    desk = AnnotationInbox("ann", answer_horizon_s=100.0)
+    for n, y in enumerate(("hall", "den")):
+        loop.on_event(Event(event_id=f"known-{n}", x={"a": n}, y=y, occurred_at=0.0), 0.0)
+    late = Event(event_id="e", x={"a": 0}, occurred_at=0.0)
+    [_, request] = loop.on_event(late, 0.0, written_at=1000.0)
+    desk.take(request, at=1000.0)
+    answer = said(desk, "den", 1050.0)
+    [challenge] = loop.on_answer(answer, 1050.0, written_at=1051.0)
+    desk.take(challenge, at=1051.0)
+    assert [desk.n_open(now) for now in (1052.0, 1100.0, 1100.1)] == [1, 1, 0]
+    answer = said(desk, "hall", 1060.0)
+    [line] = loop.on_answer(answer, 1060.0)
+    assert (line.y, line.origin) == ("hall", "revised")
+    assert desk.rename(None, "hall", "attic", 1100.1) == []
+    [(renamed, _)] = desk.rename(None, "hall", "attic", 1100.0)
+    assert [line.y for line in loop.on_answer(renamed, 1100.0)] == ["attic"]
+
+
 # --- what other annotators say about an answer, which the workers refuse
 
 
