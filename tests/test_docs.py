@@ -32,6 +32,7 @@ from streamgp.interactive.messages import Fault, Origin
 from streamgp.query.registry import LEARNERS, rules
 from streamgp.windows.extraction import FEATURE_SETS
 from tests.helpers import exit_statuses
+from tests.helpers.documents import rows, section
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -39,20 +40,6 @@ if not DOCS.is_dir():
     pytest.skip("docs/ is not beside the tests", allow_module_level=True)
 
 MESSAGES = (DOCS / "messages.md").read_text(encoding="utf-8")
-
-
-def section(text: str, heading: str) -> str:
-    """Return what stands under a heading, up to the next one."""
-    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.M | re.S)
-    assert found, f"no heading {heading!r}"
-    return found[1]
-
-
-def rows(text: str) -> list[list[str]]:
-    """Return the cells of all tables in a text, without their heads."""
-    lines = re.findall(r"^\| (.*) \|$", text, re.M)
-    cells = [[cell.strip() for cell in line.split(" | ")] for line in lines]
-    return [row for row in cells if row[0].startswith("`")]
 
 
 @pytest.mark.parametrize("tag", TYPES)

@@ -1,4 +1,4 @@
-"""Code blocks in documents, and a machine on which their commands are run."""
+"""Sections, tables and code blocks of documents, and a machine on which their commands are run."""
 
 import itertools
 import os
@@ -12,6 +12,20 @@ import streamgp as package
 
 PACKAGES = Path(package.__file__).parents[1]
 PATIENCE_S = 300.0
+
+
+def section(text: str, heading: str, *, until: str = "#") -> str:
+    """Return what stands under a heading, up to a line that begins with `until`."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^{until}|\Z)", text, re.M | re.S)
+    assert found, f"no heading {heading!r}"
+    return found[1]
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the cells of all tables in a text, without their heads."""
+    lines = re.findall(r"^\| (.*) \|$", text, re.M)
+    cells = [[cell.strip() for cell in line.split(" | ")] for line in lines]
+    return [row for row in cells if row[0].startswith("`")]
 
 
 class Document:

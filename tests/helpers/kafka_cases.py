@@ -249,3 +249,16 @@ class CuttingProxy:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
+
+
+def watched(link, reports, until, timeout_s=PATIENCE_S):
+    """Poll until a condition holds."""
+    end = monotonic() + timeout_s
+    while not until():
+        assert monotonic() < end
+        link.poll(0.1)
+        reports.look()
+
+
+def said(caplog, event):
+    return [record.fields for record in caplog.records if record.getMessage() == event]

@@ -18,6 +18,8 @@ from connectors.kafka.client import Connection
 from connectors.kafka.client_import import kafka_errors
 from connectors.kafka.settings import Timeouts
 from connectors.topics import BrokerError, FencedError
+from connectors.worker import logging as reports_module
+from connectors.worker.logging import ProgressReports, WorkerLog
 from tests.helpers.kafka_cases import (
     BUSY_S,
     PATIENCE_S,
@@ -31,7 +33,9 @@ from tests.helpers.kafka_cases import (
     out,
     poll,
     read,
+    said,
     settle,
+    watched,
     write,
 )
 from tests.kafka_hanging import end_hanging
@@ -139,19 +143,24 @@ def test_a_process_whose_name_another_has_taken_meanwhile_ends_with_a_code_of_it
 
 
 @pytest.fixture(scope="module")
-def broker_and_proxy(broker_of_ones_own):
+def mortal_and_proxy(broker_of_ones_own):
+    """A broker that may be killed, and a proxy that has all the traffic of those who come to it."""
     proxy = Proxy()
-    with broker_of_ones_own(told=proxy.port) as broker:
+    with broker_of_ones_own(apart=True, told=proxy.port) as broker:
         proxy.target = broker.hidden_port
         yield broker, proxy
         proxy.close()
 
 
 @pytest.fixture
-def proxied(broker_and_proxy):
-    """A broker, and a proxy that has all the traffic of those who come to it."""
-    yield broker_and_proxy
-    broker_and_proxy[1].go_on()
+def proxied(mortal_and_proxy):
+    yield mortal_and_proxy
+    mortal_and_proxy[1].go_on()
+
+
+@pytest.fixture
+def mortal(mortal_and_proxy):
+    return mortal_and_proxy[0]
 
 
 @pytest.mark.parametrize(
@@ -251,12 +260,6 @@ def writer_at_work(topics):
 
 
 # --- brokers
-
-
-@pytest.fixture(scope="module")
-def mortal(broker_of_ones_own):
-    with broker_of_ones_own(apart=True) as broker:
-        yield broker
 
 
 def test_a_broker_that_is_not_there_is_named_in_time():
@@ -389,3 +392,28 @@ def test_without_a_broker_a_commit_fails_and_a_link_closes_in_time(mortal, kafka
         with suppress(BrokerError), linked(topics, kafka_prefix + "g") as again:
             copy_all(again, 10)
         assert read(topics, "predictions") == [b"%d" % i for i in range(10)]
+
+
+def test_a_broker_that_is_away_from_an_idle_worker_is_reported_and_that_it_is_back(
+    mortal, kafka_prefix, monkeypatch, caplog
+):
+    caplog.set_level("INFO", logger="streamgp.worker")
+    monkeypatch.setattr(reports_module, "_LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(reports_module, "STALL_S", 2.0)
+    with (
+        opened(mortal.servers, kafka_prefix, timeouts=QUICK | {"look_s": 0.2}) as topics,
+        linked(topics, kafka_prefix + "g") as link,
+    ):
+        reports = ProgressReports(link, WorkerLog(None), {}.get)
+        write(topics, *numbered("events", 2))
+        copy_all(link, 2)
+        assert link.silence() is None
+        mortal.stop()
+        watched(link, reports, lambda: said(caplog, "broker-away"))
+        [away] = said(caplog, "broker-away")
+        assert away["away_s"] >= 2
+        assert away["reason"] == f"broker cannot be reached: {mortal.servers}: connection refused"
+        mortal.start()
+        watched(link, reports, lambda: said(caplog, "broker-back"))
+        write(topics, *numbered("events", 2, start=2))
+        copy_all(link, 2)

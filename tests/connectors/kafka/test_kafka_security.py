@@ -6,7 +6,7 @@ import time
 import pytest
 
 from connectors.kafka.settings import Security
-from connectors.topics import ALL_TOPICS, BrokerError, RefusedError
+from connectors.topics import BrokerError
 from tests.helpers.kafka_cases import (
     BUSY_S,
     PATIENCE_S,
@@ -26,10 +26,9 @@ PLAIN = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN"}
 SCRAM = {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-256"}
 
 
-@pytest.fixture(scope="module")
-def broker(broker_of_ones_own):
-    with broker_of_ones_own(security=True) as made:
-        yield made
+@pytest.fixture
+def broker(own_broker):
+    return own_broker
 
 
 def files(broker, *names):
@@ -165,79 +164,3 @@ def told(topics):
     except BrokerError as error:
         return str(error)
     return problem
-
-
-def test_who_may_do_nothing_is_told_what(broker, kafka_prefix):
-    with opened(broker.servers, kafka_prefix):
-        pass
-    security = Security(**PLAIN, **STRANGER)
-    with opened(broker.sasl_servers, kafka_prefix, create=False, security=security) as topics:
-        assert topics.problems() == [
-            f"no right to see topic {kafka_prefix}{name}" for name in ALL_TOPICS
-        ]
-        for use, text in (
-            (lambda: topics.reader(["state"]), "^no right to see topic .*state$"),
-            (topics.n_partitions, "^no right to see topic .*events$"),
-            (lambda: topics.n_members("g"), "^user 'stranger' has no right to describe group g at"),
-            (lambda: topics.lags("g"), "^no right to see topic"),
-            (
-                lambda: topics.client(group="g", instance="a", max_records=1),
-                "^user 'stranger' has no right to describe topics at|^topic .* is missing",
-            ),
-            (
-                lambda: write(topics, *numbered("events", 1)),
-                "^user 'stranger' has no right to take",
-            ),
-        ):
-            error, _ = error_of(use)
-            assert re.search(text, str(error)), error
-            if "missing" not in str(error):  # to start again would not help
-                assert isinstance(error, RefusedError), use
-
-
-def test_rights_that_a_worker_lacks_are_named(broker, kafka_prefix):
-    with opened(broker.servers, kafka_prefix):
-        allow(broker, kafka_prefix, "DESCRIBE", *ALL_TOPICS)
-        allow(broker, kafka_prefix, "READ", "events", "consensus")
-    security = Security(**PLAIN, **STRANGER)
-    with opened(broker.sasl_servers, kafka_prefix, create=False, security=security) as topics:
-        until = time.monotonic() + PATIENCE_S
-        while any(" see " in line for line in topics.problems()) and time.monotonic() < until:
-            time.sleep(0.05)  # rights reach the broker a moment after they were given
-        assert topics.problems() == [
-            f"no right to {rights} topic {kafka_prefix}{name}"
-            for name, rights in (
-                ("answers", "read"),
-                ("predictions", "write"),
-                ("requests", "write"),
-                ("consensus", "write"),
-                ("state", "read and write"),
-                ("dead-letters", "write"),
-            )
-        ]
-
-
-def allow(broker, prefix, right, *names):
-    from kafka.admin import (
-        ACL,
-        ACLOperation,
-        ACLPermissionType,
-        KafkaAdminClient,
-        ResourcePattern,
-        ResourceType,
-    )
-
-    admin = KafkaAdminClient(bootstrap_servers=broker.servers)
-    admin.create_acls(
-        [
-            ACL(
-                principal="User:stranger",
-                host="*",
-                operation=ACLOperation[right],
-                permission_type=ACLPermissionType.ALLOW,
-                resource_pattern=ResourcePattern(ResourceType.TOPIC, prefix + name),
-            )
-            for name in names
-        ]
-    )
-    admin.close()

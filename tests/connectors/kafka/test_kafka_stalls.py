@@ -8,15 +8,15 @@ import connectors.kafka.worker_client as link_module
 from connectors.worker import logging as reports_module
 from connectors.worker.logging import ProgressReports, WorkerLog
 from tests.helpers.kafka_cases import (
-    PATIENCE_S,
     PATIENT,
-    QUICK,
     copy_all,
     linked,
     numbered,
     open_transaction,
     opened,
     poll,
+    said,
+    watched,
     write,
 )
 
@@ -37,19 +37,6 @@ def impatient(monkeypatch):
     monkeypatch.setattr(link_module, "STALL_S", 2.0)
     monkeypatch.setattr(link_module, "_TRACK_EVERY_S", 0.1)
     monkeypatch.setattr(reports_module, "_LOOK_EVERY_S", 0.1)
-
-
-def watched(link, reports, until, timeout_s=PATIENCE_S):
-    """Poll until a condition holds."""
-    end = time.monotonic() + timeout_s
-    while not until():
-        assert time.monotonic() < end
-        link.poll(0.1)
-        reports.look()
-
-
-def said(caplog, event):
-    return [record.fields for record in caplog.records if record.getMessage() == event]
 
 
 def test_an_open_transaction_is_a_warning_that_names_it_and_its_end_is_reported(
@@ -125,28 +112,3 @@ def test_obstacles_are_those_of_partitions_that_are_held_back(topics, kafka, kaf
     assert place == ("events", 1)
     assert obstacle.offset == 0
     assert time.time() - 30.0 < obstacle.since < time.time() + 1.0
-
-
-def test_a_broker_that_is_away_from_an_idle_worker_is_reported_and_that_it_is_back(
-    broker_of_ones_own, kafka_prefix, group, monkeypatch, caplog
-):
-    caplog.set_level("INFO", logger="streamgp.worker")
-    monkeypatch.setattr(reports_module, "STALL_S", 2.0)
-    with (
-        broker_of_ones_own() as broker,
-        opened(broker.servers, kafka_prefix, timeouts=QUICK | {"look_s": 0.2}) as topics,
-        linked(topics, group) as link,
-    ):
-        reports = ProgressReports(link, WorkerLog(None), {}.get)
-        write(topics, *numbered("events", 2))
-        copy_all(link, 2)
-        assert link.silence() is None
-        broker.stop()
-        watched(link, reports, lambda: said(caplog, "broker-away"))
-        [away] = said(caplog, "broker-away")
-        assert away["away_s"] >= 2
-        assert away["reason"] == f"broker cannot be reached: {broker.servers}: connection refused"
-        broker.start()
-        watched(link, reports, lambda: said(caplog, "broker-back"))
-        write(topics, *numbered("events", 2, start=2))
-        copy_all(link, 2)

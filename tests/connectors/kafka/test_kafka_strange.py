@@ -222,24 +222,18 @@ def test_a_client_that_fails_before_it_has_a_place_is_not_told_that_it_was_repla
     link.close()
 
 
-@pytest.fixture(scope="module")
-def spoiled(broker_of_ones_own):
-    with broker_of_ones_own() as broker:
-        yield broker
-
-
 @pytest.mark.parametrize(
     ("how", "why"),
     [("bytes", "its checksum is another"), ("length", "Record size is less than .*")],
 )
 def test_a_damaged_record_is_reported_with_its_place_to_all_readers(
-    spoiled, kafka_prefix, how, why
+    own_broker, kafka_prefix, how, why
 ):
-    with opened(spoiled.servers, kafka_prefix, partitions=1) as topics:
+    with opened(own_broker.servers, kafka_prefix, partitions=1) as topics:
         for i in range(4):
             write(topics, out("events", b"%d" % i), out("state", b"%d" % i))
         for topic in ("events", "state"):
-            damage(spoiled, topics.names()[topic], 2, how)
+            damage(own_broker, topics.names()[topic], 2, how)
         place = f"^topic {kafka_prefix}%s is damaged at offset 2 in partition 0 [(]{why}[)]; bring "
         with pytest.raises(BrokerError, match=place % "events"):
             read(topics, "events")
@@ -260,11 +254,11 @@ def test_a_damaged_record_is_reported_with_its_place_to_all_readers(
             assert read(topics, "events") == [b"3"]
 
 
-def test_what_the_broker_itself_cannot_read_is_reported_by_its_place(spoiled, kafka_prefix):
-    with opened(spoiled.servers, kafka_prefix, partitions=1) as topics:
+def test_what_the_broker_itself_cannot_read_is_reported_by_its_place(own_broker, kafka_prefix):
+    with opened(own_broker.servers, kafka_prefix, partitions=1) as topics:
         for i in range(4):
             write(topics, out("state", b"%d" % i))
-        damage(spoiled, topics.names()["state"], 2, "length")
+        damage(own_broker, topics.names()["state"], 2, "length")
         with linked(topics, kafka_prefix + "g", wait=False) as link:
             error, took_s = error_of(lambda: list(link.history({0: {"state": 3}})))
         assert str(error).startswith(
