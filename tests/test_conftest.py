@@ -22,18 +22,14 @@ OF_SIGNALS = (
 SENT = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
-def ignore_signals() -> None:
+def ignore_and_block_signals() -> None:
     """Leave a program with what `nohup`, scripts and careless supervisors leave it with."""
     for number in (*SENT, signal.SIGQUIT, signal.SIGCHLD, signal.SIGTSTP, signal.SIGCONT):
         signal.signal(number, signal.SIG_IGN)
-
-
-def block_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, (*SENT, signal.SIGALRM, signal.SIGCHLD))
 
 
-@pytest.mark.parametrize("spoil", [ignore_signals, block_signals])
-def test_signals_arrive_in_tests_though_the_runner_ignores_or_blocks_them(spoil) -> None:
+def test_signals_arrive_in_tests_though_the_runner_ignores_and_blocks_them() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=30"]
         + [str(TESTS / name) for name in OF_SIGNALS],
@@ -44,7 +40,7 @@ def test_signals_arrive_in_tests_though_the_runner_ignores_or_blocks_them(spoil)
         text=True,
         timeout=120.0,
         check=False,
-        preexec_fn=spoil,
+        preexec_fn=ignore_and_block_signals,
     )
     assert done.returncode == 0, done.stdout
 
@@ -56,35 +52,48 @@ def test_every_test_has_a_deadline(pytestconfig) -> None:
 OF_BROKERS = ("connectors/test_broker_contract.py", "apps/worker/test_start_kafka.py")
 
 
-def collected(expression: str, names: tuple[str, ...] = OF_BROKERS) -> list[str]:
-    """Return the tests of some files that pytest would run."""
-    options = ("-p", "no:cacheprovider", "--collect-only", "-v", "-m", expression)
+OF_ALL_KINDS = (*OF_BROKERS, "test_presets.py", "test_package.py")
+# Each is a run of pytest; what they import is imported once.
+COLLECT = """
+import sys, pytest
+for expression in ("", "not kafka", "quick", "nightly"):
+    print(f"-m {expression}:")
+    pytest.main(["-p", "no:cacheprovider", "--collect-only", "-v", "-m", expression, *sys.argv[1:]])
+"""
+
+
+@pytest.fixture(scope="module")
+def collected() -> dict[str, list[str]]:
+    """The tests of some files that pytest would run, by the expression of `-m`."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in names)],
+        [sys.executable, "-c", COLLECT, *(str(TESTS / name) for name in OF_ALL_KINDS)],
         cwd=TESTS.parent,
         capture_output=True,
         text=True,
         timeout=300.0,
         check=True,
     )
-    return re.findall(r"<Function (.*)>", done.stdout)
+    runs = re.findall(r"^-m (.*):\n((?s:.*?))(?=^-m |\Z)", done.stdout, re.M)
+    return {expression: re.findall(r"<Function (.*)>", said) for expression, said in runs}
 
 
-def test_what_needs_a_broker_comes_last_and_can_be_left_out() -> None:
-    everything, without = collected(""), collected("not kafka")
+def test_what_needs_a_broker_comes_last_and_can_be_left_out(collected) -> None:
+    everything, without = collected[""], collected["not kafka"]
     assert everything[: len(without)] == without
     assert "test_unknown_topics_are_refused[kafka]" not in everything  # it runs by night
-    assert all(name.endswith("[memory]") for name in without)
+    assert any(name.endswith("[memory]") for name in without)
+    assert not any(name.endswith(("[kafka]", "[6]")) for name in without)
     assert all(name.endswith(("[kafka]", "[6]")) for name in everything[len(without) :])
 
 
-def test_one_row_of_each_test_is_quick_but_none_with_a_broker_or_in_a_long_file() -> None:
+def test_one_row_of_each_test_is_quick_but_none_with_a_broker_or_in_a_long_file(collected) -> None:
     text = (TESTS / "test_presets.py").read_text()
     assert "parametrize" in text
     functions = re.findall(r"^def (test_\w+)", text, re.M)
-    quick = collected("quick", ("test_presets.py", "test_package.py", *OF_BROKERS))
-    assert [row.partition("[")[0] for row in quick[: len(functions)]] == functions
-    assert {row.rpartition("[")[2] for row in quick[len(functions) :]} == {"memory]"}
+    quick = collected["quick"]
+    of_presets = [row for row in quick if not row.endswith("[memory]")]
+    assert [row.partition("[")[0] for row in of_presets] == functions
+    assert len(of_presets) < len(quick)
 
 
 @pytest.mark.parametrize(("by_profile", "drawn"), [(3, 6), (15, 30), (500, 600)])
@@ -95,9 +104,8 @@ def test_a_law_draws_fewer_examples_where_the_profile_does(monkeypatch, by_profi
     settings.assert_called_once_with(max_examples=drawn)
 
 
-def test_what_takes_long_is_run_when_it_is_named() -> None:
-    rows = {name.rpartition("[")[2] for name in collected("nightly")}
-    assert rows == {"kafka]", "1]"}
+def test_what_takes_long_is_run_when_it_is_named(collected) -> None:
+    assert {name.rpartition("[")[2] for name in collected["nightly"]} == {"kafka]", "1]"}
 
 
 def test_without_a_folder_for_the_jars_of_the_broker_there_is_none(tmp_path, monkeypatch) -> None:

@@ -768,7 +768,9 @@ def test_a_worker_that_must_not_be_restarted_is_given_up(tmp_path):
 
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="needs what benchmarks share")
-@pytest.mark.parametrize("command", ["tests.chaos", "benchmarks.chaos"])
+@pytest.mark.parametrize(
+    "command", [pytest.param("tests.chaos", marks=pytest.mark.nightly), "benchmarks.chaos"]
+)
 def test_an_impossible_size_is_refused(command):
     arguments = [sys.executable, "-m", command, "--events", "0"]
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, check=False, text=True)

@@ -82,10 +82,10 @@ def test_a_file_that_is_there_keeps_its_permissions(log: Path, tmp_path: Path) -
 
 def test_a_report_may_go_to_a_device_or_a_pipe(log: Path) -> None:
     command = ["replay", log, "--label", "room", "--report"]
-    for device in ("/dev/stdout", "/dev/null"):
-        run = subprocess.run(
-            [sys.executable, "-c", MAIN, *command, device],
-            env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-        assert run.returncode == 0, run.stderr
-        assert ("<!doctype html>" in run.stdout.lower()) == (device == "/dev/stdout")
+    done(*command, "/dev/null")
+    run = subprocess.run(
+        [sys.executable, "-c", MAIN, *command, "/dev/stdout"],
+        env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "<!doctype html>" in run.stdout.lower()

@@ -190,7 +190,7 @@ def known_of(rng, others, n_labels, power, off):
     ("n_labels", "others", "power", "off"),
     [
         (2, (0.05, 0.2), 4.0, 0.0),
-        (4, (0.3, 0.3), 1.0, 0.3),
+        pytest.param(4, (0.3, 0.3), 1.0, 0.3, marks=pytest.mark.nightly),
         pytest.param(2, (0.4, 0.4), 1.0, 1.0, marks=pytest.mark.nightly),
         pytest.param(4, (0.4, 0.4), 1.0, 1.0, marks=pytest.mark.nightly),
         pytest.param(4, (0.05, 0.2), 4.0, 0.5, marks=pytest.mark.nightly),
@@ -217,8 +217,18 @@ def test_at_most_two_of_1000_honest_annotators_are_named_by_those_who_have_label
         assert n_named(beliefs, misleads, n_labels, 0.0) > 950
 
 
-@pytest.mark.parametrize("n_labels", [2, 4, 10])
-@pytest.mark.parametrize("rate", [0.02, 0.1, 0.2, LARGEST_HONEST])
+@pytest.mark.parametrize(
+    ("n_labels", "rate"),
+    [
+        *((2, LARGEST_HONEST), (4, 0.1), (10, LARGEST_HONEST)),
+        *(
+            pytest.param(n_labels, rate, marks=pytest.mark.nightly)
+            for n_labels in (2, 4, 10)
+            for rate in (0.02, 0.1, 0.2, LARGEST_HONEST)
+            if (n_labels, rate) not in ((2, LARGEST_HONEST), (4, 0.1), (10, LARGEST_HONEST))
+        ),
+    ],
+)
 def test_at_most_two_of_1000_honest_annotators_are_taken_for_misleading(n_labels, rate):
     rng, n_runs, n_answers = np.random.default_rng(1), 1000, 300
     shares = rng.dirichlet(np.full(n_labels, 0.1), size=(n_runs, n_answers))

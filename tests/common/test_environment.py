@@ -64,10 +64,6 @@ PRINT = (
 )
 
 
-def test_two_processes_alike_describe_the_same_bytes() -> None:
-    assert run(PRINT) == run(PRINT)
-
-
 def test_another_kernel_is_the_only_difference() -> None:
     kernel = other_kernel()
     threads = environment.environment()["blas_threads"]

@@ -20,7 +20,7 @@ from streamgp.interactive import (
     Rejected,
 )
 from streamgp.query import RecentEventsAsk
-from tests.helpers.laws import examples
+from tests.helpers.laws import examples, in_turns
 from tests.interactive.scripted import ScriptedLearner, ScriptedTalk
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
 from tests.interactive.topics import PublishedState, pages_of
@@ -485,7 +485,7 @@ def test_what_was_published_last_makes_the_loop_again(model, seed, n_bytes, rece
         assert again.snapshot() == loop.snapshot()
 
 
-@models
+@in_turns("model", MODELS, 1)
 @examples(2)
 @given(seed=seeds)
 def test_other_keys_change_no_message(model, seed):

@@ -64,7 +64,6 @@ MODELS = {
         lambda: of_numbers(Variance(), RateBudget(0.6), forgetting=0.9, n_initial=4),
     ),
 }
-models = pytest.mark.parametrize(("labels", "model"), MODELS.values(), ids=MODELS.keys())
 
 
 @in_turns(("labels", "model"), MODELS, 0)
@@ -75,7 +74,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(labels, model, seed,
     assert loop.model.n_learned > 5
 
 
-@models
+@in_turns(("labels", "model"), MODELS, 1)
 @examples(1)
 @given(seed=seeds)
 def test_what_was_published_last_makes_the_loop_again(labels, model, seed):

@@ -40,7 +40,6 @@ MODELS = {
     "few points, learned hyperparameters": lambda: PrivilegedGPClassifier(max_points=6),
     "pipeline": lambda: preprocessing.MinMaxScaler() | PrivilegedGPClassifier(n_replays=1),
 }
-models = pytest.mark.parametrize("learner", MODELS.values(), ids=MODELS.keys())
 UNUSABLE = [{"why": [1]}, {"why": {"b": None}}, {"seconds": 1e200}]
 
 
@@ -96,7 +95,7 @@ def test_what_was_published_last_makes_the_loop_again(learner, seed):
     StateChangelog(lambda: skeptical(learner), seed, story=story).steps_and_cut(80)
 
 
-@models
+@in_turns("learner", MODELS, 0)
 @examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_the_log_says_what_the_learner_holds(learner, seed):

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +17,7 @@ from streamgp.kernels import (
     SquaredExponential,
     White,
 )
-from tests.helpers.laws import examples
+from tests.helpers.laws import examples, in_turns
 from tests.interactive.stories import CUTS, Story, played_with_cuts, told
 from tests.interactive.test_state_parts import LABELS, StateChangelog
 
@@ -38,7 +37,6 @@ MODELS = {
         GPClassifier(SquaredExponential({"u": 1.0, "place": 0.7})), warm_up=0, seed=3
     ),
 }
-models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 
 
 class TextStory(Story):
@@ -57,7 +55,7 @@ class TextStory(Story):
         return replace(event, x=x)
 
 
-@models
+@in_turns("model", MODELS, 0)
 @examples(2)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
@@ -65,7 +63,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
     assert loop.model.n_learned > 5
 
 
-@models
+@in_turns("model", MODELS, 1)
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(model, seed):

@@ -151,8 +151,10 @@ def test_every_learner_that_a_configuration_can_name_is_here():
 
 # River plays its checks on every log that suits a model: on the same events with labels of Python
 # and of numpy, and on others. By day the first model of each class passes all checks on one log,
-# and the others, for which the laws below hold as well, two of them.
-ON_A_LOG = {"check_learn_one", "check_pickling"}
+# and the others, for which the laws below hold as well, what depends on their settings.
+OF_SETTINGS = {"check_learn_one", "check_pickling", "check_clone_same_class", "check_repr"}
+# Seconds; tests/learners/test_privileged_gp.py counts the examples that are retained.
+LONG = {("PrivilegedGPClassifier", "check_bounded_memory_growth")}
 
 
 def river_checks():
@@ -165,10 +167,8 @@ def river_checks():
         for i, check in enumerate(checks.yield_checks(model)):
             kind = check.__name__
             n_logs[kind] += 1
-            is_more = n_logs[kind] > 1
-            if not is_first and "dataset" in getattr(check, "keywords", {}):
-                is_more = is_more or kind not in ON_A_LOG
-            marks = pytest.mark.nightly if is_more else ()
+            is_more = n_logs[kind] > 1 or (not is_first and kind not in OF_SETTINGS)
+            marks = pytest.mark.nightly if is_more or (name, kind) in LONG else ()
             if kind not in left_out:
                 yield pytest.param(model, check, id=f"{name}-{i}-{kind}", marks=marks)
 
@@ -181,6 +181,21 @@ def test_river_accepts_it(model, check):
 @pytest.fixture(params=LEARNERS)
 def name(request):
     return request.param
+
+
+def alternating(argument, values):
+    """Return a mark for a row of each learner and value: every second one by day."""
+    rows = [
+        pytest.param(
+            name,
+            value,
+            marks=() if (i + j) % 2 == 0 else pytest.mark.nightly,
+            id=f"{name}-{value!r}",
+        )
+        for i, name in enumerate(LEARNERS)
+        for j, value in enumerate(values)
+    ]
+    return pytest.mark.parametrize(("name", argument), rows)
 
 
 @pytest.fixture
@@ -246,11 +261,13 @@ def test_predicting_changes_nothing(learner):
     assert pickle.dumps(learner) == before
 
 
+COPIES = {"deepcopy": copy.deepcopy, "pickle": lambda m: pickle.loads(pickle.dumps(m))}
+
+
 @pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.nightly), 30])
-@pytest.mark.parametrize(
-    "copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))], ids=["deepcopy", "pickle"]
-)
-def test_a_copy_goes_its_own_way_from_the_same_bits(learner, copied, n):
+@alternating("how", COPIES)
+def test_a_copy_goes_its_own_way_from_the_same_bits(learner, how, n):
+    copied = COPIES[how]
     teach(learner, stream(n))
     answers(learner)
     twin, untouched = copied(learner), copied(learner)
@@ -326,9 +343,7 @@ def test_events_without_any_feature_are_events(learner):
     assert set(learner.predict_proba_one({})) == {"p", "q"}
 
 
-@pytest.mark.parametrize(
-    "missing", [None, pytest.param(math.nan, marks=pytest.mark.nightly), np.float64("nan")]
-)
+@alternating("missing", [None, np.float64("nan"), math.nan])
 def test_a_missing_value_is_no_value(learner, name, missing):
     if name in TAKES_NO_MISSING_VALUE:
         pytest.skip("the transformer refuses it")
@@ -350,14 +365,14 @@ def test_features_may_have_names_of_any_type(learner):
     assert math.isclose(sum(p.values()), 1.0, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("labels", [(False, True), (0, 1, 2), ("p", "q"), (0.5, 1.5)])
+@alternating("labels", [(False, True), (0, 1, 2), ("p", "q"), (0.5, 1.5)])
 def test_labels_keep_their_type(learner, labels):
     teach(learner, stream(30, labels=labels))
     for p in answers(learner):
         assert {(type(y), y) for y in p} == {(type(y), y) for y in labels}
 
 
-@pytest.mark.parametrize("kind", [np.bool_, np.int64, np.str_])
+@alternating("kind", [np.bool_, np.int64, np.str_])
 def test_numpy_labels_are_labels(learner, kind):
     teach(learner, stream(30, labels=(kind(0), kind(1))))
     assert {kind(y) for y in answers(learner)[0]} == {kind(0), kind(1)}
@@ -397,7 +412,7 @@ def test_what_is_no_dict_of_features_is_refused_in_these_words(name, n_before):
                 model.predict_proba_one(x)
 
 
-@pytest.mark.parametrize("missing", [None, math.nan, "pandas.NA"])
+@alternating("missing", [None, math.nan, "pandas.NA"])
 def test_a_label_must_not_be_missing(learner, missing):
     y = pytest.importorskip("pandas").NA if missing == "pandas.NA" else missing
     teach(learner, stream(10))
@@ -408,14 +423,8 @@ def test_a_label_must_not_be_missing(learner, missing):
     assert answers(learner) == before
 
 
-@pytest.mark.parametrize(
-    ("value", "n"),
-    [
-        *((math.inf, 0), (math.inf, 10), (-math.inf, 10), (10**400, 10)),
-        pytest.param(math.inf, 300, marks=pytest.mark.nightly),
-    ],
-    ids=["inf-0", "inf-10", "-inf-10", "long-10", "inf-300"],
-)
+@pytest.mark.parametrize("n", [0, 10, pytest.param(300, marks=pytest.mark.nightly)])
+@alternating("value", [math.inf, -math.inf, 10**400])
 def test_infinity_is_refused_by_name_and_changes_nothing(learner, value, n):
     teach(learner, stream(n))
     before = pickle.dumps(learner)
@@ -507,7 +516,7 @@ def test_a_clone_has_learned_no_text(learner_of_texts):
     assert pickle.dumps(learner_of_texts.clone()) == fresh
 
 
-@pytest.mark.parametrize("missing", [None, math.nan])
+@alternating("missing", [None, math.nan])
 def test_a_missing_text_is_no_text(learner_of_texts, missing):
     twin = learner_of_texts.clone()
     for i, (x, y) in enumerate(with_texts(stream(40))):
@@ -517,10 +526,9 @@ def test_a_missing_text_is_no_text(learner_of_texts, missing):
     assert answers_about_texts(learner_of_texts) == answers_about_texts(twin)
 
 
-@pytest.mark.parametrize(
-    ("known", "other"), [(True, 1), (1, 1.0), (0.0, False), (np.int64(1), True)]
-)
-def test_labels_that_are_equal_and_of_different_types_are_refused(learner, known, other):
+@alternating("labels", [(True, 1), (1, 1.0), (0.0, False), (np.int64(1), True)])
+def test_labels_that_are_equal_and_of_different_types_are_refused(learner, labels):
+    known, other = labels
     teach(learner, [({"a": 1.0, "b": 2.0}, known), ({"a": 2.0, "b": 1.0}, 2)])
     before = copy.deepcopy(learner.predict_proba_one({"a": 1.5}))
     with pytest.raises(

@@ -8,6 +8,9 @@ import pytest
 from streamgp import PrivilegedGPClassifier, TiredAnnotator
 from tests.helpers.messages import label_request
 
+# By day test_privileged_gp.py learns whose answers are noisy, and that it helps to know.
+pytestmark = pytest.mark.nightly
+
 SLOW_S, RESTED_S = 5.0, 2.0
 
 
@@ -57,7 +60,6 @@ def error(model):
     return fmean(100.0 * (model.predict_one(x) != truth(x)) for x in tests)
 
 
-@pytest.mark.nightly  # by day fewer errors are what comes of it
 def test_slow_answers_of_a_tired_annotator_are_learned_to_be_noisier(taught):
     for told, untold, wild in taught:
         slow, rested = ({"response_s": seconds} for seconds in (SLOW_S, RESTED_S))

@@ -15,7 +15,8 @@ from tests.helpers.topics import said
 N_ROWS, N_ASKED = 30, 20
 
 
-@pytest.fixture(params=["file", "kafka"])
+# By day test_annotate_kafka.py does the same with labels.
+@pytest.fixture(params=["file", pytest.param("kafka", marks=pytest.mark.nightly)])
 def config(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A deployment that asks about numbers, twenty of all keys together, and a log."""
     prefix, broker = "", f"file://{tmp_path}/topics"

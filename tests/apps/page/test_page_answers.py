@@ -71,6 +71,11 @@ def served() -> Iterator[Served]:
         yield served
 
 
+@pytest.mark.parametrize(
+    "topics",
+    ["embedded", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("memory", "kafka"))],
+    indirect=True,
+)
 def test_twenty_people_answer_two_hundred_questions_each_once(
     topics: Topics, tmp_path: Path
 ) -> None:

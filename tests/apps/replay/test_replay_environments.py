@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -70,10 +69,9 @@ def bench(tmp_path: Path) -> Bench:
 # --- threads
 
 
-@pytest.mark.parametrize(
-    "learner",
-    ["gp", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("ensemble", "privileged"))],
-)
+# By day, tests/common/test_environment.py and tests/cli/test_main.py see that one thread is left.
+@pytest.mark.nightly
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_threads_change_no_byte(learner: str, bench: Bench) -> None:
     n, text = LEARNERS[learner]
     (bench.path / "my.toml").write_text(ALWAYS + text)
@@ -87,7 +85,7 @@ def test_threads_change_no_byte(learner: str, bench: Bench) -> None:
         assert (bench.path / "1" / name).read_bytes() == (bench.path / "2" / name).read_bytes()
 
 
-@pytest.mark.nightly  # tests/common/test_environment.py sees that one thread is left
+@pytest.mark.nightly
 def test_threads_of_libraries_loaded_before_change_no_byte(bench: Bench) -> None:
     """A program that calls the command line may have loaded numpy with as many as it likes."""
     n, text = LEARNERS["ensemble"]
@@ -118,7 +116,12 @@ def without_record(path: Path) -> None:
 def test_another_kernel_is_reported_once_and_refused_where_that_is_wanted(bench: Bench) -> None:
     kernel = other_kernel()
     here = environment()["blas_kernel"]
-    bench.replayed(*OPTIONS)
+    bench.replayed(*OPTIONS, OPENBLAS_NUM_THREADS="2")
+    with StateDirectory(bench.path / "state") as directory:
+        found = checkpoint.read(directory)
+    assert found is not None
+    assert found[0]["environment"] == {**environment(), "blas_threads": "1"}
+    assert "environment" not in bench.replayed(*OPTIONS, "--strict", OPENBLAS_NUM_THREADS="1")
     outputs = (bench.path / "out" / "predictions.jsonl").read_bytes()
     there = f"state was saved in another numerical environment (blas_kernel {here}, here {kernel})"
 
@@ -135,13 +138,6 @@ def test_another_kernel_is_reported_once_and_refused_where_that_is_wanted(bench:
 
     again = bench.replayed(*OPTIONS, "--strict", OPENBLAS_CORETYPE=kernel)
     assert "environment" not in again
-
-
-def test_the_same_environment_goes_on_in_silence(bench: Bench) -> None:
-    for threads in ("1", "2"):
-        assert "environment" not in bench.replayed(
-            *OPTIONS, "--strict", OPENBLAS_NUM_THREADS=threads
-        )
 
 
 def test_a_state_without_the_record_goes_on_unless_strictness_is_wanted(
@@ -166,16 +162,10 @@ def test_a_state_without_the_record_goes_on_unless_strictness_is_wanted(
         assert "environment" not in done.stderr
 
 
-def test_strictness_without_a_state_is_wrong_use(bench: Bench) -> None:
-    refused = bench.replay("--strict")
-    assert refused.returncode == 2
+def test_strictness_without_a_state_is_wrong_use(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bench.path)
+    refused = CliRunner().invoke(cli, ["replay", "rooms.csv", "--label", "room", "--strict"])
+    assert refused.exit_code == 2
     assert "give --state DIR as well" in refused.stderr
-
-
-def test_every_state_records_the_environment_with_one_thread(bench: Bench) -> None:
-    bench.replayed(*OPTIONS, OPENBLAS_NUM_THREADS="2")
-    with StateDirectory(bench.path / "state") as directory:
-        found = checkpoint.read(directory)
-    assert found is not None
-    assert found[0]["environment"] == {**environment(), "blas_threads": "1"}
-    assert json.dumps(found[0]["environment"])

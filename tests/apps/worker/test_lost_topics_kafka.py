@@ -192,6 +192,8 @@ def test_a_deleted_state_topic_is_noticed_and_made_anew(deployed: Deployed) -> N
     assert deployed.check()[0] == 0
 
 
+# By day both are deleted, and consensus alone in test_recover_command.py.
+@pytest.mark.nightly
 def test_a_deleted_consensus_topic_is_noticed(deployed: Deployed) -> None:
     deployed.wait_until_nobody_works()
     deployed.delete("consensus")

@@ -474,7 +474,14 @@ def test_closed_standard_error_is_no_reason_to_fail(embedded: Path) -> None:
 # --- signals, in a process of its own
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+# By day the others end workers here and in tests/cli/test_hangup.py.
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in (signal.SIGTERM, signal.SIGHUP)),
+    ],
+)
 def test_signal_ends_it_with_0(number: signal.Signals, embedded: Path) -> None:
     process = Process(embedded)
     process.wait_for("assigned")

@@ -147,6 +147,8 @@ def test_metrics_are_what_was_committed_and_with_a_kill_no_more(
     assert workers[1].end()[0] == console.DONE
 
 
+# By day test_kafka_faults.py sees it of processes, and test_run_command.py the status.
+@pytest.mark.nightly
 def test_older_of_two_workers_with_one_name_is_fenced(
     config: Path, tmp_path: Path, workers: list[Process]
 ) -> None:
@@ -206,6 +208,7 @@ def test_check_tells_unequal_numbers_of_partitions(
     assert f"{kafka_prefix}asked" in " ".join(wrong["topics"])
 
 
+@pytest.mark.nightly  # by day a directory holds what was learned
 def test_check_and_run_tell_a_changed_configuration(
     config: Path, workers: list[Process], capsys: pytest.CaptureFixture[str]
 ) -> None:

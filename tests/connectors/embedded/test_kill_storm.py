@@ -131,6 +131,8 @@ def storm(tmp_path):
         process.communicate()
 
 
+# By day workers are killed at any statement, and logs are torn, in test_embedded_topics.py.
+@pytest.mark.nightly
 @pytest.mark.timeout(PATIENCE_S)
 def test_processes_that_are_killed_while_they_work_lose_and_double_nothing(storm):
     chance = random.Random(7)

@@ -75,9 +75,10 @@ def stopped(process, timeout_s=PATIENCE_S):
 
 @pytest.mark.parametrize(
     "step",
-    ["put", "_await"]
+    ["_await"]
     + [
-        pytest.param(step, marks=pytest.mark.nightly) for step in ("send_positions", "begin_commit")
+        pytest.param(step, marks=pytest.mark.nightly)
+        for step in ("put", "send_positions", "begin_commit")
     ],
 )
 def test_a_process_stopped_for_longer_than_its_transaction_may_last_loses_nothing(
@@ -164,7 +165,9 @@ def mortal(mortal_and_proxy):
 
 
 @pytest.mark.parametrize(
-    "step", ["put", pytest.param("send_positions", marks=pytest.mark.nightly), "begin_commit"]
+    "step",
+    ["begin_commit"]
+    + [pytest.param(step, marks=pytest.mark.nightly) for step in ("put", "send_positions")],
 )
 def test_a_wire_that_stalls_in_a_transaction_loses_nothing(
     proxied, kafka_prefix, step, monkeypatch

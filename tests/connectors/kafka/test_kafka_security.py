@@ -41,7 +41,6 @@ CERTIFICATE = (CA, ("cert", "client.pem"), ("key", "client.key"))
 
 def ways_in(broker):
     return {
-        "without": (broker.servers, {}),
         "plain": (broker.sasl_servers, PLAIN | ADA),
         "scram": (broker.sasl_servers, SCRAM | ADA),
         "certificate": (broker.ssl_servers, {"protocol": "SSL"} | files(broker, *CERTIFICATE)),
@@ -52,7 +51,7 @@ def ways_in(broker):
     }
 
 
-@pytest.mark.parametrize("way", ["without", "plain", "scram", "certificate", "both"])
+@pytest.mark.parametrize("way", ["plain", "scram", "certificate", "both"])
 def test_a_worker_does_its_work_over_every_kind_of_connection(broker, kafka_prefix, way):
     servers, settings = ways_in(broker)[way]
     with opened(servers, kafka_prefix, security=Security(**settings)) as topics:

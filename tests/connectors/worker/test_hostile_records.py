@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.embedded.topics import EmbeddedTopics
@@ -38,6 +38,7 @@ from tests.helpers.hostile import (
     many_labels,
     phases,
 )
+from tests.helpers.laws import examples
 from tests.helpers.topics import everything
 from tests.helpers.worker_process import Process
 
@@ -191,7 +192,13 @@ def in_turns(scripts: list[list[Outgoing]], n: int) -> list[list[list[Outgoing]]
 # Seconds each: learners like them are played by day, also in the tests below; the law draws all.
 BY_NIGHT = {
     *("gp", "gp, bounded", "ensemble", "forest", "river.naive_bayes.GaussianNB"),
-    *("gp, leave one out", "privileged, all challenged", "pipeline", "ensemble, logistic"),
+    *(
+        "gp, leave one out",
+        "privileged",
+        "privileged, all challenged",
+        "pipeline",
+        "ensemble, logistic",
+    ),
     *("gp, paper", "gp, looking back", "gp, all challenged", "one against the rest"),
     *("confidence_boosting", "gradient_boosting", "ensemble, numbers"),
     *("river.forest.ARFClassifier", "river.forest.AMFClassifier", "river.neighbors.KNNClassifier"),
@@ -301,7 +308,7 @@ def drawn(steps: list[tuple[Any, Any, Any]], *, numbers: bool) -> list[Outgoing]
     return script.records
 
 
-@settings(max_examples=12)
+@examples(6)
 @given(data=st.data(), name=st.sampled_from(list(LEARNERS)))
 def test_no_mixture_of_records_stops_a_worker(data, name, tmp_path_factory):
     numbers = is_for_numbers(name)
@@ -318,6 +325,7 @@ def test_no_mixture_of_records_stops_a_worker(data, name, tmp_path_factory):
 # --- the command
 
 
+@pytest.mark.nightly  # by day it goes on in a process on Kafka, and in this process above
 def test_the_command_goes_on_where_a_target_is_too_large(tmp_path):
     config = tmp_path / "worker.toml"
     config.write_text(

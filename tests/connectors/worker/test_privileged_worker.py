@@ -131,7 +131,9 @@ def unbroken():
     return topics
 
 
-@pytest.mark.parametrize("with_state", [pytest.param(False, marks=pytest.mark.nightly), True])
+# By day tests/interactive/test_privileged_answers.py restarts loops of such learners.
+@pytest.mark.nightly
+@pytest.mark.parametrize("with_state", [False, True])
 def test_restarts_leave_the_learner_what_it_was(topics, tmp_path, with_state):
     options = {}
     if with_state:  # one loop at a time is in memory, the other in a file

@@ -89,7 +89,11 @@ topics_and_state = pytest.mark.parametrize(
 )
 
 
-@topics_and_state
+@pytest.mark.parametrize(
+    ("topics", "with_state"),
+    [("file", True), pytest.param("file", False, marks=pytest.mark.nightly)],
+    indirect=["topics"],
+)
 def test_numbers_are_reviewed_over_restarts_as_without_them(topics, tmp_path, with_state):
     review = LeaveOneOutReview(0.1, every=2)
     options = {"model": model(challenge=NeverChallenge(), review=review)}

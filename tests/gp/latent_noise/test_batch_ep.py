@@ -45,7 +45,7 @@ def evidence_by_quadrature(K_f, K_g, m0, y, n_nodes=24):
     return np.log(total)
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n", [2, pytest.param(3, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("theta_g", "m0"), [(0.5, -1.0), (2.0, 0.0), (4.0, -2.0)])
 def test_the_evidence_is_that_of_brute_force(n, theta_g, m0):
     for seed in range(3):
