@@ -286,9 +286,8 @@ def test_a_label_that_the_learner_refuses_when_its_challenge_expires_has_no_line
     assert talk.n_lines == 1
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))]
-)
+@pytest.mark.nightly  # whoever judges does so by night; by day one run is judged
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_key_most_of_whose_inputs_fail_is_judged_like_any_other(seed, tmp_path, monkeypatch):
     meddle_often(monkeypatch)
     kind = "labels that are nearly the same"
@@ -754,6 +753,7 @@ def test_a_plan_has_every_kind_of_harm_and_kills_and_stops_the_broker():
     assert all(stop_s > 10.0 for _, _, stop_s in plan.harms)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_must_not_be_restarted_is_given_up(tmp_path):
     workers = Workers(tmp_path / "missing.toml", 1, tmp_path)
     until = time.monotonic() + 60.0
@@ -768,9 +768,8 @@ def test_a_worker_that_must_not_be_restarted_is_given_up(tmp_path):
 
 
 @pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="needs what benchmarks share")
-@pytest.mark.parametrize(
-    "command", [pytest.param("tests.chaos", marks=pytest.mark.nightly), "benchmarks.chaos"]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("command", ["tests.chaos", "benchmarks.chaos"])
 def test_an_impossible_size_is_refused(command):
     arguments = [sys.executable, "-m", command, "--events", "0"]
     done = subprocess.run(arguments, cwd=ROOT, capture_output=True, check=False, text=True)

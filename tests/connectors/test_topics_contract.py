@@ -10,13 +10,14 @@ import uuid
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import ALL_TOPICS, BrokerError, FencedError, Outgoing, partition_of
 from tests.helpers.kafka_cases import PATIENT
+from tests.helpers.laws import examples
 from tests.helpers.topics import everything
 
 
@@ -711,7 +712,7 @@ def check(topics, steps, n_workers, disturb=None):
     assert sorted(ids(r for r in history if r.topic == "consensus")) == sorted(lines)
 
 
-@settings(max_examples=300)
+@examples(100)
 @given(steps=STEPS)
 def test_memory_whichever_worker_is_killed_every_event_counts_once_and_in_order(steps):
     check(MemoryTopics(3), steps, N_WORKERS)

@@ -111,7 +111,11 @@ def test_its_state_holds_plain_values_whatever_the_learner(name):
     "name", ["GP", *(pytest.param(n, marks=pytest.mark.nightly) for n in ("linear", "Bayesian"))]
 )
 def test_it_is_an_estimator_of_river(name):
-    checks.check_estimator(SkepticalRegressor(LEARNERS[name](), seed=1))
+    model, seen = SkepticalRegressor(LEARNERS[name](), seed=1), set()
+    for check in checks.yield_checks(model):  # each on the first of its logs
+        if check.__name__ not in seen | model._unit_test_skips():
+            seen.add(check.__name__)
+            check(model.clone())
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep, time
 
+import pytest
 from click.testing import CliRunner
 
 from connectors.topics import Outgoing
@@ -109,6 +110,8 @@ def answers(start: float, *, with_bob: bool) -> list[dict[str, object]]:
     ]
 
 
+# By day test_retract_command.py sees it in a directory; test_kafka_rights.py runs the command.
+@pytest.mark.nightly
 def test_a_worker_goes_on_as_if_the_annotator_had_never_answered(
     kafka: str, kafka_prefix: str, tmp_path: Path
 ) -> None:

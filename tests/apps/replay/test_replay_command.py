@@ -125,7 +125,7 @@ def test_same_seed_and_log_give_equal_bytes_in_any_process(wifi: Path, tmp_path:
     for hash_seed in ("1", "2"):
         out = tmp_path / hash_seed
         outs.append(out)
-        options = ["--annotator", "error_rate=0.2,delay=20", "--limit", "800", "--out", str(out)]
+        options = ["--annotator", "error_rate=0.2,delay=20", "--limit", "400", "--out", str(out)]
         code = "from streamgp.cli.main import main; main()"
         subprocess.run(
             [sys.executable, "-c", code, "replay", str(wifi), "--label", "room", *options],

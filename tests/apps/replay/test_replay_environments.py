@@ -85,18 +85,6 @@ def test_threads_change_no_byte(learner: str, bench: Bench) -> None:
         assert (bench.path / "1" / name).read_bytes() == (bench.path / "2" / name).read_bytes()
 
 
-@pytest.mark.nightly
-def test_threads_of_libraries_loaded_before_change_no_byte(bench: Bench) -> None:
-    """A program that calls the command line may have loaded numpy with as many as it likes."""
-    n, text = LEARNERS["ensemble"]
-    (bench.path / "my.toml").write_text(ALWAYS + text)
-    options = ("--config", "my.toml", "--limit", str(n), "--out")
-    bench.replayed(*options, "one")
-    bench.replayed(*options, "two", before="import numpy, scipy.linalg", OPENBLAS_NUM_THREADS="2")
-    one, two = (bench.path / name / "predictions.jsonl" for name in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
-
-
 # --- going on with a state
 
 

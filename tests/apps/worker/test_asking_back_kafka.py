@@ -69,6 +69,8 @@ def deployment(kafka: str, kafka_prefix: str, tmp_path: Path) -> Iterator[Deploy
             worker.end()
 
 
+# By day test_worker_asking_back.py ends workers anywhere, and test_kafka_faults.py kills them.
+@pytest.mark.nightly
 def test_an_answer_about_an_event_of_an_earlier_transaction_survives_a_kill(
     deployment: Deployment,
 ) -> None:

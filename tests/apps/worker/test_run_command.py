@@ -305,6 +305,15 @@ def test_each_error_has_its_status_and_one_line(
     assert status in exit_statuses.OF_A_WORKER
 
 
+def test_a_fenced_worker_is_not_to_be_started_again(
+    config: Path, topics: FakeTopics, worker: type[FakeWorker]
+) -> None:
+    assert topics is not None
+    worker.error = FencedError("another worker")
+    last = lines(started(config))[-1]
+    assert last["advice"] == "another worker has this instance name; do not start again"
+
+
 def test_damaged_topics_are_reported_with_their_file_where_they_are_in_one(
     config: Path, topics: FakeTopics, worker: type[FakeWorker]
 ) -> None:

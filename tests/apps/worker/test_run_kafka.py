@@ -147,27 +147,6 @@ def test_metrics_are_what_was_committed_and_with_a_kill_no_more(
     assert workers[1].end()[0] == console.DONE
 
 
-# By day test_kafka_faults.py sees it of processes, and test_run_command.py the status.
-@pytest.mark.nightly
-def test_older_of_two_workers_with_one_name_is_fenced(
-    config: Path, tmp_path: Path, workers: list[Process]
-) -> None:
-    make_topics(config)
-    send_events(config, 40)
-    workers.append(Process(config, "--instance", "same"))
-    workers[0].wait_for("batch")
-    # On another machine the state is in another directory: no lock tells of the first one.
-    other = tmp_path / "other.toml"
-    other.write_text(config.read_text().replace(str(tmp_path), str(tmp_path / "other")))
-    workers.append(Process(other, "--instance", "same"))
-    workers[1].wait_for("restored")
-    status, log = workers[0].end()
-    assert status == console.FENCED, log[-1]
-    assert log[-1]["advice"] == "another worker has this instance name; do not start again"
-    workers[1].process.send_signal(signal.SIGTERM)
-    assert workers[1].end()[0] == console.DONE
-
-
 def test_broker_that_is_down_is_reported_in_time(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,26 +185,6 @@ def test_check_tells_unequal_numbers_of_partitions(
     status, wrong = checked(other, capsys)
     assert (status, list(wrong)) == (2, ["topics"])
     assert f"{kafka_prefix}asked" in " ".join(wrong["topics"])
-
-
-@pytest.mark.nightly  # by day a directory holds what was learned
-def test_check_and_run_tell_a_changed_configuration(
-    config: Path, workers: list[Process], capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_topics(config)
-    send_events(config, 8)
-    workers.append(Process(config))
-    workers[0].wait_for("batch")
-    workers[0].process.send_signal(signal.SIGTERM)
-    assert workers[0].end()[0] == console.DONE
-    assert checked(config, capsys) == (0, {})
-    other = config.with_name("other.toml")
-    other.write_text(config.read_text().replace("warm_up = 0", "warm_up = 7"))
-    status, wrong = checked(other, capsys)
-    assert (status, list(wrong)) == (2, ["learned"])
-    status, log = Process(other).end()
-    assert status == console.WRONG_USE
-    assert "was processed with another configuration" in log[-1]["reason"]
 
 
 def test_a_worker_that_leaves_when_it_is_stopped_delays_no_one(

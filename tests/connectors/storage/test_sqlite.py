@@ -567,68 +567,6 @@ def test_a_crash_before_any_line_leaves_the_last_mark_and_what_was_discarded_is_
     assert 10 < n_discarded < n_crashes - 50
 
 
-# The n-th round puts n under a third of all keys; the snapshot that says so comes after the mark.
-KILL_AT_ANY_TIME = """
-import json, os, random, signal, sys, time
-from pathlib import Path
-from connectors.storage.sqlite import SqliteStore
-from connectors.storage.snapshots import read_snapshot, write_snapshot
-place = Path(sys.argv[1])
-rng = random.Random(1)
-
-def opened():
-    store, snapshot = SqliteStore(place / "loops"), read_snapshot(place / "snapshot")
-    if snapshot is None:
-        return store, 0
-    n, mark = json.loads(snapshot)
-    store.reset(mark)
-    return store, n
-
-def one_round(store, n):
-    for i in range(n % 3, 60, 3):
-        store.put(str(i), b"%d " % n * 1000)
-    if n % 5 == 0:
-        store.discard(str(n % 60))
-    write_snapshot(place / "snapshot", json.dumps([n, store.mark()]).encode())
-
-def expected(n):
-    kept = {}
-    for m in range(1, n + 1):
-        kept.update((str(i), m) for i in range(m % 3, 60, 3))
-        if m % 5 == 0:
-            kept.pop(str(m % 60), None)
-    return kept
-
-n_before = 0
-for _ in range(int(sys.argv[2])):
-    pid = os.fork()
-    if pid == 0:
-        store, n = opened()
-        while True:
-            n += 1
-            one_round(store, n)
-    time.sleep(rng.uniform(0.0, 0.06))
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    store, n = opened()
-    found = {key: store.get(key) for key in store.keys()}
-    store.close()
-    wanted = {key: b"%d " % m * 1000 for key, m in expected(n).items()}
-    # a discard that the snapshot does not know of is for good all the same
-    ahead = {str((n + 1) % 60)} if (n + 1) % 5 == 0 else set()
-    assert found.keys() >= wanted.keys() - ahead, n
-    assert found.items() <= wanted.items(), n
-    assert n >= n_before
-    n_before = n
-print(n)
-"""
-
-
-@pytest.mark.nightly  # by day it crashes before any line
-def test_a_process_killed_at_any_time_finds_its_store_as_its_snapshot_says(path):
-    assert int(run_script(KILL_AT_ANY_TIME, path.parent, 100)) > 0
-
-
 keys = st.sampled_from([None, "", "key ann", "key bob", "key \0", "key eve \U0001f600"])
 
 

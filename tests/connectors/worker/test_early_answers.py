@@ -361,7 +361,7 @@ def message(kind, i, key, y):
     )
 
 
-@examples(30)
+@examples(15)
 @given(steps, st.integers(1, 10), st.integers(1, 5))
 def test_workers_say_what_loops_say_that_hear_each_answer_behind_its_event(steps, chunk, batch):
     topics = _Watched(n_partitions=2)
@@ -381,7 +381,7 @@ def test_workers_say_what_loops_say_that_hear_each_answer_behind_its_event(steps
     assert len(waiting(topics)) == len(early)
 
 
-@examples(30)
+@examples(15)
 @given(
     st.permutations([(i, key) for i in range(4) for key in "ab"]),
     st.permutations([(i, key) for i in range(4) for key in "ab"]),
@@ -409,7 +409,7 @@ def test_no_label_is_lost_however_answers_and_events_are_mixed(
     assert (letters(topics), waiting(topics)) == ([], [])
 
 
-@examples(30)
+@examples(15)
 @given(steps)
 def test_the_size_of_batches_changes_nothing_where_all_answers_are_read_first(steps):
     found = []

@@ -7,10 +7,8 @@ Every learner sees every kind of hostile record in one run, between the inputs o
 from __future__ import annotations
 
 import json
-import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +38,6 @@ from tests.helpers.hostile import (
 )
 from tests.helpers.laws import examples
 from tests.helpers.topics import everything
-from tests.helpers.worker_process import Process
 
 # What numpy warns of in a worker's process is no error there.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -320,39 +317,3 @@ def test_no_mixture_of_records_stops_a_worker(data, name, tmp_path_factory):
         rough.work(turn)
     assert rough.said("ann") == calm.said("ann")
     assert list(flaws(rough)) == []
-
-
-# --- the command
-
-
-@pytest.mark.nightly  # by day it goes on in a process on Kafka, and in this process above
-def test_the_command_goes_on_where_a_target_is_too_large(tmp_path):
-    config = tmp_path / "worker.toml"
-    config.write_text(
-        f'target = "number"\nwarm_up = 0\nbroker = "file://{tmp_path}/topics"\n'
-        f'[query]\nrule = "always"\n[worker]\nstate = "{tmp_path}/state"\n'
-    )
-    topics = EmbeddedTopics(tmp_path / "topics")
-    script = Script("ann", numbers=True)
-    for y in (0.1, 2.5, 1e155, 0.7):
-        script.event({"u": 0.3, "v": 0.2}, y)
-    with closing(topics):
-        for _ in range(2):  # and again after a restart
-            worker = Process(config, "--create-topics")
-            worker.wait_for("assigned")
-            writer = topics.writer("test")
-            for record in script.records:
-                writer.send(record)
-            writer.flush()
-            worker.wait_for("batch")
-            worker.process.send_signal(signal.SIGTERM)
-            status, _ = worker.end()
-            assert status == 0
-            script.records.clear()
-            script.event({"u": 0.1}, 0.2, event_id="later")
-        assert count(topics, "predictions") == 4
-        assert count(topics, "dead-letters") == 1
-
-
-def count(topics: EmbeddedTopics, name: Any) -> int:
-    return len(everything(topics, name))
