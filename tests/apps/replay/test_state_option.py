@@ -134,30 +134,36 @@ class CrashError(Exception):
 
 @pytest.fixture
 def crash_after(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that makes every further replay save and crash after a number of inputs."""
+    """Return a function that makes every further replay save after a number of inputs, and crash.
+
+    It crashes at once, or a number of inputs later, when more has been written.
+    """
     saved = checkpoint.Keeper.save
     n = due = 0
-    every = 0
+    every = lag = fatal = 0
 
     def is_due(_: checkpoint.Keeper) -> bool:
         nonlocal n, due
         n += 1
+        if n == fatal:
+            raise CrashError
         due = every and n % every == 0
         return bool(due)
 
     def save(self: checkpoint.Keeper, now: Callable[[], checkpoint.Cut]) -> None:
-        nonlocal due
+        nonlocal due, fatal
         saved(self, now)
         if due:
-            due = 0
-            raise CrashError
+            due, fatal = 0, n + lag
+            if not lag:
+                raise CrashError
 
     monkeypatch.setattr(checkpoint.Keeper, "is_due", is_due)
     monkeypatch.setattr(checkpoint.Keeper, "save", save)
 
-    def after(n_inputs: int) -> None:
-        nonlocal every
-        every = n_inputs
+    def after(n_inputs: int, lag_inputs: int = 0) -> None:
+        nonlocal every, lag
+        every, lag = n_inputs, lag_inputs
 
     return after
 
@@ -228,7 +234,7 @@ def test_cut_after_every_nth_input_changes_nothing(
     assert summary["n_rejected"] >= 8
     assert summary["n_challenges"] >= 3
     assert ("expire" in name) == (summary["n_expired"] > 0)
-    crash_after(every)
+    crash_after(every, 3)
     options = [*arguments, "--out", pieces, "--state", tmp_path / "state"]
     n_crashes, result = play_in_pieces(log, options)
     assert n_crashes >= 120 // every
