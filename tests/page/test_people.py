@@ -74,8 +74,8 @@ def topics(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Topics]:
 def test_questions_are_answered_by_keys_each_once(
     topics: Topics, open_page: Open, request: pytest.FixtureRequest
 ) -> None:
-    """Twenty of them, at night two hundred."""
-    n = 200 if request.node.get_closest_marker("nightly") else 20
+    """Eight of them, at night two hundred."""
+    n = 200 if request.node.get_closest_marker("nightly") else 8
     at = time.time()
     write(topics, *known(ROOMS, at=at), *(label_request(i, at=at - 60.0) for i in range(n)))
     rng = random.Random(1)
