@@ -219,11 +219,11 @@ def test_while_a_worker_uses_the_directory_it_is_left_alone(directory):
     assert not (directory / "topics.db").exists()
 
 
+# Of each directory that is named, a process of its own migrates it and is killed.
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from connectors.embedded import database, migration
-left = int(sys.argv[2])
 
 def dying(call):
     def wrapper(*arguments, **options):
@@ -237,7 +237,13 @@ def dying(call):
 for name in ("replace", "rename", "fsync"):
     setattr(os, name, dying(getattr(os, name)))
 database.Database._execute = dying(database.Database._execute)
-migration.migrate(Path(sys.argv[1]))
+for line in sys.stdin:
+    place, _, n = line.rpartition(" ")
+    left, child = int(n), os.fork()
+    if child == 0:
+        migration.migrate(Path(place))
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
 """
 
 
@@ -248,23 +254,27 @@ def test_killed_at_any_moment_it_leaves_the_old_or_the_new_and_completes_when_ru
     expected = _all(whole)
     n = n_killed = 0
     seen = set()
-    while n_killed == n:
-        place = directory.parent / f"killed-{n}"
-        shutil.copytree(directory, place)
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, place, str(n)], check=False, timeout=60.0
-        )
-        n_killed += done.returncode != 0
-        is_new = (place / "topics.db").exists()
-        seen.add((is_new, (place / "position.json").exists()))
-        if (place / "position.json").exists():
-            with pytest.raises(RefusedError, match="streamgp migrate"):
-                EmbeddedTopics(place).reader(["events"])
-            migrate(place)
-        assert _all(place) == expected
-        assert sorted(os.listdir(place)) == ["migrated", "topics.db"]
-        n += 3
-        n_killed += 2 * (done.returncode != 0)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED], stdin=pipe, stdout=pipe, text=True
+    ) as runs:
+        while n_killed == n:
+            place = directory.parent / f"killed-{n}"
+            shutil.copytree(directory, place)
+            runs.stdin.write(f"{place} {n}\n")
+            runs.stdin.flush()
+            was_killed = runs.stdout.readline() != "0\n"
+            n_killed += was_killed
+            is_new = (place / "topics.db").exists()
+            seen.add((is_new, (place / "position.json").exists()))
+            if (place / "position.json").exists():
+                with pytest.raises(RefusedError, match="streamgp migrate"):
+                    EmbeddedTopics(place).reader(["events"])
+                migrate(place)
+            assert _all(place) == expected
+            assert sorted(os.listdir(place)) == ["migrated", "topics.db"]
+            n += 3
+            n_killed += 2 * was_killed
     assert seen >= {(False, True), (True, True), (True, False)}
 
 
