@@ -197,7 +197,7 @@ def test_names_of_files_need_not_be_utf_8(log: Path, tmp_path: Path) -> None:
     log.rename(folder / os.fsdecode(b"r\xe4ume.csv"))
     play = [
         *("replay", os.fsdecode(b"r\xe4ume.csv"), *arguments_of("one key ready", tmp_path)),
-        *("--out", "out", "--state", "state"),
+        *("--limit", "30", "--out", "out", "--state", "state"),
     ]
     # The second one goes on where the first was done.
     commands = (play, play, ["report", "out", "run.html"], ["forget", "state", "ann"])
