@@ -7,10 +7,10 @@ import re
 import signal
 import socket
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 
 import pytest
 
@@ -23,7 +23,7 @@ from streamgp.apps.deployment.deployment import load_deployed, open_topics, visi
 from streamgp.apps.watch.view import Follower
 from streamgp.apps.worker.check import check_deployment
 from tests.helpers.kafka_cases import open_transaction
-from tests.helpers.topics import everything
+from tests.helpers.topics import everything, wait_until
 from tests.helpers.worker_process import Process
 
 
@@ -86,6 +86,10 @@ def n_predictions(config: Path) -> int:
         return len(everything(topics, "predictions"))
 
 
+def wait_for_predictions(config: Path, n: int) -> None:
+    wait_until(lambda: n_predictions(config) == n, pause_s=0.2)  # each look connects anew
+
+
 def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list[Process]) -> None:
     for _ in range(2):
         workers.append(Process(config, "--create-topics"))
@@ -93,9 +97,7 @@ def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list
     send_events(config, 40)
     for worker in workers:
         worker.wait_for("batch")
-    deadline = monotonic() + 60.0
-    while n_predictions(config) < 40 and monotonic() < deadline:
-        pass
+    wait_for_predictions(config, 40)
     ends = []
     for worker in workers:
         worker.process.send_signal(signal.SIGTERM)
@@ -198,22 +200,15 @@ def test_a_worker_that_leaves_when_it_is_stopped_delays_no_one(
     with closing(open_topics(load_deployed(config))) as topics:
         wait_until(lambda: topics.n_members(load_deployed(config).worker.group) == 2)
         send_events(config, 40)
-        wait_until(lambda: n_predictions(config) == 40)
+        wait_for_predictions(config, 40)
         workers[0].process.send_signal(signal.SIGTERM)
         status, log = workers[0].end()
         begun = monotonic()
         assert (status, log[-1]["event"]) == (console.DONE, "stopped")
         send_events(config, 40)
-        wait_until(lambda: n_predictions(config) == 80)
+        wait_for_predictions(config, 80)
         assert monotonic() - begun < 8.0  # 2 s on a machine with nothing else to do
         assert topics.n_members(load_deployed(config).worker.group) == 1
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    deadline = monotonic() + timeout_s
-    while not condition():
-        assert monotonic() < deadline, "not in time"
-        sleep(0.05)
 
 
 def alerts(config: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
@@ -254,7 +249,7 @@ def test_an_open_transaction_is_reported_by_check_and_watch(
     workers.append(Process(config, "--create-topics"))
     workers[0].wait_for("restored")
     send_events(config, 8)
-    wait_until(lambda: n_predictions(config) == 8)
+    wait_for_predictions(config, 8)
     assert alerts(config, capsys) == (0, [])
     with open_transaction(kafka, f"{kafka_prefix}feeder", f"{kafka_prefix}events"):
         status, [text] = alerts(config, capsys)
@@ -278,7 +273,7 @@ def test_check_tells_records_that_were_deleted_unread(
     workers.append(Process(config, "--create-topics"))
     workers[0].wait_for("restored")
     send_events(config, 20)
-    wait_until(lambda: n_predictions(config) == 20)
+    wait_for_predictions(config, 20)
     workers[0].process.send_signal(signal.SIGTERM)
     workers[0].end()
     send_events(config, 40)
@@ -291,7 +286,7 @@ def test_check_tells_records_that_were_deleted_unread(
     workers.append(Process(config))
     workers[1].wait_for("missed")
     send_events(config, 10)
-    wait_until(lambda: n_predictions(config) == 30)
+    wait_for_predictions(config, 30)
     workers[1].process.send_signal(signal.SIGTERM)
     _, log = workers[1].end()
     missed = [line for line in log if line["event"] == "missed"]
