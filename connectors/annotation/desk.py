@@ -11,7 +11,7 @@ This module has no clock and does no I/O: the caller passes times, in POSIX seco
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -118,6 +118,8 @@ class AnnotationDesk:
         Who may answer for whom; the same as for the workers.
     order
         Order of the label requests, see `connectors.annotation.open_questions.OpenQuestions`.
+    labels
+        Labels that are offered from the start, for every key.
 
     Attributes
     ----------
@@ -166,6 +168,7 @@ class AnnotationDesk:
         budget: QuestionBudget | None = None,
         people: People = DEFAULT_PEOPLE,
         order: Order = "useful",
+        labels: Iterable[Label] = (),
     ) -> None:
         self.averages = Averages()
         self._keyed = keyed
@@ -177,6 +180,7 @@ class AnnotationDesk:
             people=people,
             keyed=keyed,
             order=order,
+            labels=labels,
         )
         self._cards = CardMaker(
             keyed=keyed,

@@ -14,7 +14,7 @@ This module has no clock and does no I/O: the caller reads the topics and passes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import merge, nlargest
 from itertools import chain
@@ -36,7 +36,7 @@ from connectors.annotation.own_answers import (
     Undone,
     derived_id,
 )
-from connectors.annotation.timeline import Moment, Timeline, Typed
+from connectors.annotation.timeline import Moment, Timeline, Typed, typed_label
 from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
@@ -81,6 +81,8 @@ class AnnotationInbox:
     order
         Order of the label requests, see `connectors.annotation.open_questions.OpenQuestions`; for
         `useful`, pass predictions too.
+    labels
+        Labels that are offered from the start, for every key.
 
     Attributes
     ----------
@@ -108,6 +110,7 @@ class AnnotationInbox:
 
     # _waiting    the questions that wait for an answer
     # _keeps      whether answers and labels are kept
+    # _offered    the labels that are offered whether or not an event has them
     # _own        for each annotator, the answers that they can take back
     # _said_by    the annotators who have answered about each event
     # _skipped    by annotator: the skipped requests, numbered in the order of skipping
@@ -123,6 +126,7 @@ class AnnotationInbox:
         people: People = DEFAULT_PEOPLE,
         keyed: bool = True,
         order: Order = "oldest",
+        labels: Iterable[Label] = (),
     ):
         self.annotator = annotator
         self._keyed = keyed
@@ -138,6 +142,7 @@ class AnnotationInbox:
         self._own: dict[str, OwnAnswers] = {}
         self._said_by: dict[EventKey, set[str]] = {}
         self._with_classes = with_classes
+        self._offered = set(map(typed_label, labels))
         self.timeline = Timeline()
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
@@ -331,8 +336,8 @@ class AnnotationInbox:
         return now <= self._horizon_of(question)
 
     def classes(self, key: str | None) -> list[Label]:
-        """Return the labels known for a key, numbers first."""
-        return _in_order(self.timeline.choices(key)) if self._with_classes else []
+        """Return the labels offered for a key, numbers first."""
+        return _in_order(self.timeline.choices(key) | self._offered) if self._with_classes else []
 
     def all_classes(self) -> list[Label]:
         """Return the labels known for any key, numbers first."""

@@ -240,6 +240,24 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
     return next(alike, value)
 
 
+def can_be_offered(label: Label) -> bool:
+    """Return whether an annotator could give a label as a new one.
+
+    Examples
+    --------
+    >>> can_be_offered("hall"), can_be_offered(" "), can_be_offered(float("inf"))
+    (True, False, False)
+
+    """
+    if not isinstance(label, str):
+        return can_be_written(label)
+    try:
+        _check_new(label)
+    except BadReplyError:
+        return False
+    return bool(label.strip())
+
+
 def _check_new(label: str) -> None:
     if hidden := hidden_characters(label):
         raise BadReplyError(

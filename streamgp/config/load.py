@@ -26,7 +26,6 @@ from streamgp.config.settings import (
     Config,
     Learner,
     Name,
-    Page,
     Security,
     Topics,
     WorkerConfig,
@@ -76,14 +75,32 @@ def check_bind(bind: str, *, where: str) -> None:
 
 def _check_page(config: WorkerConfig, source: str) -> None:
     page = config.page
-    if page != Page() and config.target != "number":
-        raise ConfigError(f"{source}: section [page] {_FOR_NUMBERS}")
+    if page.labels and config.target == "number":
+        raise ConfigError(f'{source}: page.labels is not allowed with target = "number"')
+    if page.labels:
+        _check_offered(page.labels, source)
+    if config.target != "number":
+        for name in ("unit", "low", "high"):
+            if getattr(page, name) is not None:
+                raise ConfigError(f"{source}: page.{name} {_FOR_NUMBERS}")
     if (page.low is None) != (page.high is None):
         raise ConfigError(f"{source}: page.low and page.high belong together; give both or neither")
     if page.low is not None and page.high is not None and not page.low < page.high:
         raise ConfigError(
             f"{source}: page.low = {shown(page.low)} must be below page.high = {shown(page.high)}"
         )
+
+
+def _check_offered(labels: Sequence[Label], source: str) -> None:
+    # Most commands have no labels to check, and need not load this.
+    from connectors.annotation.replies import MAX_NEW_LABEL, can_be_offered
+
+    for label in labels:
+        if not can_be_offered(label):
+            raise ConfigError(
+                f"{source}: page.labels has {shown(label)}, expected texts of 1 to {MAX_NEW_LABEL} "
+                "characters that show, numbers, true or false"
+            )
 
 
 def check_url(url: str, *, where: str) -> None:

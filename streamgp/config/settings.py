@@ -460,8 +460,9 @@ class Worker(Section, frozen=True, kw_only=True):
 
 
 class Page(Section, frozen=True, kw_only=True):
-    """How annotators are shown the numbers that they are asked for."""
+    """What annotators are offered: labels, or how to enter a number."""
 
+    labels: tuple[Label, ...] = ()
     unit: Text | None = None
     low: End | None = None
     high: End | None = None

@@ -354,6 +354,8 @@ leave = {leave}
 
 _PAGE = """\
 [page]
+# Labels that annotators can choose from the start, besides those that were given before.
+#labels = ["sitting", "walking"]
 # For numbers (target = "number"): their unit, and the ends of the slider that annotators see.
 #unit = "°C"
 #low = -10.0
@@ -412,14 +414,17 @@ _SHORT = {
     "learner": {"length_scale", "noise_variance"},
     "questions": {"per_day", "at_start", "open_at_most"},
     "annotator": {"error_rate"},
-    "windows": {"length_s", "features"},
     "loop": {"expires_after_s", "answer_horizon_s", "max_keys"},
     "people": {"owners", "keys_file"},
     "log": {"label", "ignore"},
-    "page": {"unit"},
     "observe": {"bind"},
 }
 """The settings of short files. All whose value is not the default have to be among them."""
+_SHORT_OF_TARGET: dict[Target, dict[str, set[str]]] = {
+    "label": {"windows": {"length_s", "features"}, "page": {"labels"}},
+    "number": {"page": {"unit"}},
+}
+"""Those for one target only."""
 
 
 def template(
@@ -462,9 +467,6 @@ def template(
     return text if complete else _shortened(text, target)
 
 
-_OF_TARGET = {"windows": "label", "page": "number"}
-"""Sections that short files have for one target only."""
-
 _PARAGRAPH = re.compile(
     r"(?:(?P<header>(?:# .*\n)*#?\[(?P<section>.+)\]\n))?"
     r"(?P<body>(?:# .*\n)*(?P<settings>(?:#?\w+ = .*\n)*))\n*"
@@ -478,8 +480,8 @@ def _shortened(text: str, target: Target) -> str:
     for paragraph in _PARAGRAPH.finditer(text):
         if paragraph["header"]:
             section, header = paragraph["section"], paragraph["header"]
-        names = set(re.findall(r"(?m)^#?(\w+) = ", paragraph["settings"]))
-        if names & _SHORT.get(section, set()) and _OF_TARGET.get(section, target) == target:
+        wanted = {**_SHORT, **_SHORT_OF_TARGET[target]}.get(section, set())
+        if wanted.intersection(re.findall(r"(?m)^#?(\w+) = ", paragraph["settings"])):
             kept.append("\n" * bool(header or not section) + header + paragraph["body"])
             header = ""
     return "".join(kept)

@@ -72,7 +72,7 @@ def test_what_is_often_changed_is_in_the_short_file() -> None:
     wanted = "url prefix keyed per_day at_start label supervisors keys_file bind length_s"
     assert set(wanted.split()) < set(names)
     assert len(names) == len(set(names) - {"features"}) + 2  # of windows, and of the log
-    assert "[page]" in printed("--worker", "--target", "number", short=True)
+    assert "#unit = " in printed("--worker", "--target", "number", short=True)
 
 
 def test_default_preset_is_printed_without_options() -> None:
@@ -126,6 +126,9 @@ def test_file_for_a_worker_is_the_default_but_for_what_it_remembers_and_awaits(
 def test_every_setting_of_a_worker_switched_on_is_a_valid_file() -> None:
     of_labels, _, of_numbers = re.sub(r"(?m)^#(?! )", "", printed("--worker")).partition("[page]")
     config = parse_worker(of_labels, source="init")
+    offered = 'labels = ["sitting", "walking"]'
+    assert parse_worker(f"[page]\n{offered}", source="init").page.labels == ("sitting", "walking")
+    of_numbers = of_numbers.replace(offered, "")
     numbers = parse_worker(f'target = "number"\n[page]{of_numbers}', source="init")
     assert numbers.page == Page(unit="°C", low=-10.0, high=40.0)
     assert config.broker is not None

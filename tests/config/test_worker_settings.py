@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -195,7 +196,9 @@ def test_name_of_the_right_letters_is_taken(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[page]\nunit = "m"', r"section \[page\] is for numbers"),
+        ('[page]\nunit = "m"', r"page.unit is for numbers"),
+        ("[page]\nlow = 0.0\nhigh = 1.0", r"page.low is for numbers"),
+        ('labels = ["hall"]', r'page.labels is not allowed with target = "number"'),
         ("low = 1.0", r"page.low and page.high belong together; give both or neither"),
         ("low = 2.0\nhigh = 1.0", r"page.low = 2.0 must be below page.high = 1.0"),
     ],
@@ -204,3 +207,15 @@ def test_what_the_page_says_of_numbers_is_for_numbers(text: str, said: str) -> N
     head = "" if text.startswith("[page]") else 'target = "number"\n[page]\n'
     with pytest.raises(ConfigError, match=said):
         parse_worker(head + text, source="my.toml")
+
+
+def test_labels_that_the_page_offers_are_those_that_somebody_could_give() -> None:
+    labels = ("sitting", "2", 2, -2.5, True, "x" * 200)
+    written = ", ".join(map(json.dumps, labels))
+    assert parse_worker(f"[page]\nlabels = [{written}]", source="my.toml").page.labels == labels
+    for wrong in ('""', '"  "', r'"a\u200bb"', f'"{201 * "x"}"', str(2**63)):
+        with pytest.raises(ConfigError, match=r"^my.toml: page.labels has .+ 1 to 200 characters"):
+            parse_worker(f'[page]\nlabels = ["hall", {wrong}]', source="my.toml")
+    for wrong in ("[inf]", "[nan]", '"hall"', "[[]]"):
+        with pytest.raises(ConfigError, match=r"^my.toml: page.labels.* = .*, expected a"):
+            parse_worker(f"[page]\nlabels = {wrong}", source="my.toml")

@@ -820,6 +820,22 @@ def test_numbers_are_typed_one_after_the_other_on_a_phone(scene: PageScene, look
     assert [one.y for one in scene.answers()] == [21.5, 22.0, -3.0]
 
 
+def test_labels_of_the_configuration_can_be_chosen_from_the_start(
+    scene: PageScene, look: Look
+) -> None:
+    (scene.directory / "w.toml").write_text(
+        f'broker = "file://{scene.directory}/topics"\n[page]\nlabels = ["walking", "sitting"]\n'
+    )
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    choices = page.locator("#choices")
+    expect(choices.get_by_role("button", name="sitting")).to_be_visible()
+    choices.get_by_role("button", name="walking").click()
+    wait_until(lambda: [one.y for one in scene.answers()] == ["walking"])
+
+
 @by_night
 def test_suggested_number_is_shown_as_exact_as_it_is_and_taken_as_it_is(
     scene: PageScene, look: Look

@@ -39,6 +39,7 @@ from streamgp.apps.console import (
 )
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
+from streamgp.base import Label
 from streamgp.common.printable import HiddenLabels, printable
 from streamgp.interactive.messages import (
     CONFIDENCE,
@@ -82,6 +83,8 @@ class SessionSettings:
         Who may answer for whom.
     order
         Order of the label requests.
+    labels
+        Labels that are offered from the start, for every key.
     signatures
         Signs and verifies answers; None if they are not signed.
 
@@ -97,6 +100,7 @@ class SessionSettings:
     notes_response_time: bool = True
     people: People = DEFAULT_PEOPLE
     order: Order = "useful"
+    labels: tuple[Label, ...] = ()
     signatures: Signatures | None = None
 
 
@@ -190,6 +194,7 @@ class Subscription:
             people=settings.people,
             keyed=settings.keyed,
             order=settings.order,
+            labels=settings.labels,
         )
         self.averages = Averages()
         self._feed = TopicFeed(
@@ -471,6 +476,7 @@ def by_hand(
             notes_response_time=notes_response_time,
             people=config.rules(),
             order=config.questions.order,
+            labels=config.page.labels,
             signatures=signatures_of(config, make_for=(name,), knows_all=False),
         )
         sender = AnswerSender(lambda: topics.writer(PROGRAM))

@@ -230,6 +230,7 @@ def _desk_of(config: WorkerConfig) -> AnnotationDesk:
         budget=QuestionBudget(*build_counting_budgets(config)),
         people=config.rules(),
         order=config.questions.order,
+        labels=page.labels,
     )
 
 

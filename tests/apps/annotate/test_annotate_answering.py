@@ -137,6 +137,15 @@ def test_every_question_is_asked_until_the_annotator_leaves() -> None:
     assert person.is_released
 
 
+def test_labels_of_the_configuration_can_be_chosen_from_the_start() -> None:
+    town = town_with_events(1)
+    person = Person(label("walking"), QUIT)
+    sit(town, person, labels=("walking", "sitting"))
+    (view,) = (one for one in person.views[:1] if one.question is not None)
+    assert [choice.label for choice in view.choices] == ["sitting", "walking"]
+    assert answers(town) == [("e1/label", "walking", None)]
+
+
 def test_answer_goes_with_key_and_headers_into_the_partition_of_the_question() -> None:
     town = town_with_events(1, n_partitions=5)
     sit(town, Person(label("den")))

@@ -107,6 +107,22 @@ def test_questions_are_spread_over_what_was_predicted_the_most_doubtful_first() 
     assert [card and card.event_id for card in firsts] == ["e0", "e2", "e0"]
 
 
+def test_labels_are_offered_before_anybody_has_given_one() -> None:
+    """Beside those that were given, once each; a number and its text are two."""
+    desk = desk_with(request("e1"), request("e2"), labels=("walking", "sitting", 2))
+    card = desk.next("ann", 130.0)
+    assert card is not None
+    assert card.labels == (2, "sitting", "walking")
+    for answer_id, label in (("c1", "walking"), ("c2", "running")):
+        card = desk.next("ann", 130.0)
+        assert card is not None
+        reply = say(label, card=card.id, answer_id=answer_id)
+        assert desk.reply("ann", reply, 131.0).answer.y == label  # type: ignore[union-attr]
+    assert desk.labels(None) == [2, "running", "sitting", "walking"]
+    numbers = desk_with(request("e1"), of_numbers=True, labels=())
+    assert numbers.labels(None) == []
+
+
 def say(label: str, *, card: str = "e1/label", answer_id: str = "c1", **fields: Any) -> Reply:
     return Reply(card=card, answer_id=answer_id, action="label", label=label, **fields)
 
