@@ -153,7 +153,7 @@ def locked(path: Path) -> Iterator[None]:
     Raises
     ------
     StateError
-        If its directory cannot be created or written.
+        If its directory cannot be created or written, or its file system has no locks.
 
     """
     try:
@@ -162,7 +162,10 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise state_error(f"cannot write {path}", error) from None
     try:
-        _lock(lock)
+        try:
+            _lock(lock)
+        except OSError as error:
+            raise state_error(f"cannot lock {path}", error) from None
         yield
     finally:
         os.close(lock)

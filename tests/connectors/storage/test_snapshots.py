@@ -355,6 +355,19 @@ def test_a_link_in_place_of_a_lock_is_refused_and_what_it_points_to_is_kept(tmp_
     assert precious.read_bytes() == b"of another program"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
+def test_a_file_system_without_locks_is_refused_in_words(tmp_path, monkeypatch):
+    def refuse(*_arguments):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(snapshots.fcntl, "flock", refuse)
+    with (
+        pytest.raises(StateError, match=r"^cannot lock .*invites.json: No locks available; name"),
+        locked(tmp_path / "invites.json"),
+    ):
+        pytest.fail("it was not locked")
+
+
 def test_the_lock_of_a_state_directory_ends_with_its_process(tmp_path):
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
