@@ -36,7 +36,15 @@ def fix_hashes() -> None:
         if sys.platform == "win32":
             _run(command)
         else:
-            os.execv(sys.executable, command)
+            try:
+                os.execv(sys.executable, command)
+            except OSError as error:
+                print(
+                    f"Error: cannot start {sys.executable!r} once more: {error.strerror}; "
+                    "set PYTHONHASHSEED=0, then it need not be",
+                    file=sys.stderr,
+                )
+                sys.exit(2)
 
 
 def _run(command: list[str]) -> NoReturn:

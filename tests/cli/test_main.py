@@ -341,6 +341,22 @@ def test_what_a_start_does_twice_loads_no_command() -> None:
     assert subprocess.run([sys.executable, "-c", code], env=clean, check=False).returncode == 0
 
 
+def test_an_interpreter_that_cannot_be_started_again_is_reported_in_one_line() -> None:
+    code = "import sys; from streamgp.__main__ import main; sys.executable = '/no/python'; main()"
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    command = [sys.executable, "-c", code, "--version"]
+    done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "Error: cannot start '/no/python' once more: No such file or directory; set "
+        "PYTHONHASHSEED=0, then it need not be\n"
+    )
+    done = subprocess.run(
+        command, env=clean | {"PYTHONHASHSEED": "0"}, capture_output=True, check=False
+    )
+    assert done.returncode == 0
+
+
 def test_ctrl_c_while_modules_load_ends_with_130() -> None:
     code = (
         "import os, signal, sys\n"
