@@ -37,6 +37,7 @@ from streamgp.apps.deployment.deployment import (
     open_topics,
     topic_problems,
 )
+from streamgp.apps.worker.observe import check_installed
 from streamgp.common.environment import differences, differences_text
 from streamgp.common.printable import printable
 from streamgp.common.private_files import others_can
@@ -91,6 +92,8 @@ def findings(
     try:
         config = load_deployed(config_file, broker=broker)
         loops = build_loops(config, source=str(config_file))
+        if config.observe.bind is not None:
+            check_installed()
     except ConfigError as error:
         yield Finding("wrong", "configuration", str(error))
         return

@@ -256,6 +256,16 @@ class Observation:
     url: str
 
 
+def check_installed() -> None:
+    """Raise ConfigError if the package that metrics need is missing."""
+    try:
+        import prometheus_client  # noqa: F401 (whether it is there)
+    except ImportError:
+        raise ConfigError(
+            "observe.bind needs prometheus-client; install it with: pip install 'streamgp[metrics]'"
+        ) from None
+
+
 @contextmanager
 def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observation]:
     """Serve the metrics of a worker, `/metrics`, `/healthz` and `/readyz`.
@@ -271,12 +281,7 @@ def observed(bind: str, *, names_annotators: bool = False) -> Iterator[Observati
         If the address cannot be used, or prometheus-client is not installed.
 
     """
-    try:
-        import prometheus_client  # noqa: F401 (whether it is there)
-    except ImportError:
-        raise ConfigError(
-            "observe.bind needs prometheus-client; install it with: pip install 'streamgp[metrics]'"
-        ) from None
+    check_installed()
     metrics = WorkerMetrics(names_annotators=names_annotators)
     host, port = parse_bind(bind)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -200,6 +201,20 @@ def test_learner_that_cannot_be_built_is_wrong(config: Path) -> None:
     status, found = checked(config)
     assert (status, found["configuration"][0]) == (2, "wrong")
     assert "river.none.X" in found["configuration"][1]
+
+
+def test_metrics_without_their_package_are_wrong(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert topics is not None
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    assert checked(config)[0] == 0  # not needed
+    config.write_text(config.read_text() + '[observe]\nbind = "127.0.0.1:9464"\n')
+    status, found = checked(config)
+    assert (status, list(found)) == (2, ["configuration"])
+    assert found["configuration"][1] == (
+        "observe.bind needs prometheus-client; install it with: pip install 'streamgp[metrics]'"
+    )
 
 
 def test_worker_that_forgets_nothing_is_warned_of(config: Path, topics: FakeTopics) -> None:
