@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from numbers import Real
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from streamgp.base import Label, State
 from streamgp.common.validation import (
@@ -482,7 +482,10 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise ValueError(f"unknown time zone {name!r}; take a name such as Europe/Rome") from None
+        advice = "take a name such as Europe/Rome"
+        if not available_timezones():  # as in small images
+            advice = "this system knows none; install them with: pip install tzdata"
+        raise ValueError(f"unknown time zone {name!r}; {advice}") from None
 
 
 def _event_id(key: Any, start: int) -> str:

@@ -1,9 +1,11 @@
 """Which rows make which windows: by definition, in any order, over restarts."""
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from random import Random
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import numpy as np
 import pandas as pd
@@ -412,6 +414,19 @@ def test_an_excerpt_keeps_the_peaks():
 def test_arguments_are_checked(arguments, message):
     with pytest.raises(ValueError, match=message):
         Windows(**arguments)
+
+
+def test_a_system_without_time_zones_is_said_to_have_none(monkeypatch):
+    for package in ("tzdata", "tzdata.zoneinfo", "tzdata.zoneinfo.Europe"):
+        monkeypatch.setitem(sys.modules, package, None)
+    ZoneInfo.clear_cache()
+    reset_tzpath(to=[])
+    try:
+        with pytest.raises(ValueError, match=r"'Europe/Rome'; this system knows none; .* tzdata$"):
+            Windows(1.0, zone="Europe/Rome")
+        Windows(1.0, zone="UTC")
+    finally:
+        reset_tzpath()
 
 
 def test_values_too_large_for_their_squares_have_the_other_features():
