@@ -582,6 +582,15 @@ def _sum(*fields: object) -> int:
     return crc32(repr(fields).encode())
 
 
+def _no_file_opens() -> OSError | None:
+    """Return why no file whatever can be opened; SQLite says only that its own could not."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:  # too many are open
+        return error
+    return None
+
+
 def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
     """Convert an error of SQLite to one that says what went wrong, and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -601,6 +610,8 @@ def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
                 f"cannot use {path}: {error}; free some space, raise the limit on the size of "
                 "files, or name a directory on another disk"
             )
+        case sqlite3.SQLITE_CANTOPEN if (why := _no_file_opens()) is not None:
+            return in_words(f"cannot use {path}", why)
         case _:
             return RefusedError(
                 f"cannot use {path}: {error}; make it and its directory writable, or name another "

@@ -593,6 +593,33 @@ def test_a_file_that_may_not_grow_keeps_all_that_was_acknowledged(topics, direct
     assert len(read(topics, "events")) == int(n) + 1
 
 
+CROWDED = """
+import os, resource, sys
+from connectors.embedded.topics import EmbeddedTopics
+topics = EmbeddedTopics(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+for n_free in range(3):
+    held = [os.dup(0) for _ in range(64 - len(os.listdir("/proc/self/fd")) + 1 - n_free)]
+    try:
+        topics.reader(["events"])
+    except OSError as error:
+        print(type(error).__name__, error)
+    for number in held:
+        os.close(number)
+"""
+
+
+def test_too_many_open_files_are_said_to_be_so_and_may_pass(topics, directory):
+    assert topics.problems() == []
+    done = subprocess.run(
+        [sys.executable, "-c", CROWDED, directory], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == 3 * [
+        f"BrokerError cannot use {directory}/topics.db: Too many open files; raise the limit on "
+        "open files"
+    ]
+
+
 # --- damage
 
 FLIPS = st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(1, 255)), min_size=1, max_size=3)
