@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import click
@@ -261,12 +261,26 @@ def main() -> NoReturn:
         reconfigure(errors="replace")  # a terminal without µ gets a question mark, not a traceback
         if sys.platform == "win32" and not stream.isatty():
             reconfigure(encoding="utf-8")  # as read again from files and pipes, on every machine
+    _wait_for_readers()
     try:
         cli.main(prog_name=_PROGRAM)
     except KeyboardInterrupt:  # before or after a command could handle it
         sys.exit(INTERRUPTED)
     finally:
         _flush_quietly()
+
+
+def _wait_for_readers() -> None:
+    """Let writes wait for a slow reader, as shells do with streams that came non-blocking.
+
+    Another program that shares a stream may have made it so. Otherwise output would be an error,
+    or with `PYTHONUNBUFFERED=1` be lost, as soon as a pipe is full.
+    """
+    if sys.platform != "win32":
+        for stream in (sys.stdin, sys.stdout, sys.stderr):
+            if stream is not None:
+                with suppress(OSError):  # not a file
+                    os.set_blocking(stream.fileno(), True)
 
 
 def _flush_quietly() -> None:

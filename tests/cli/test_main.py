@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -267,6 +268,23 @@ def test_closed_stderr_ends_no_command(arguments: str, before: str, tmp_path: Pa
     )
     assert done.returncode == 0
     assert done.stdout
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_slow_reader_gets_everything_from_a_pipe_that_came_non_blocking(unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    demo = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "demo", "--write", "-"],
+        stdout=writing,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    os.close(writing)
+    with demo, open(reading, "rb") as pipe:
+        select.select([pipe], [], [])  # it writes more than a pipe holds, before any is taken
+        lines = pipe.read().splitlines()
+    assert (demo.returncode, len(lines)) == (0, 2001)
 
 
 def test_terminal_without_unicode_gets_no_traceback() -> None:
