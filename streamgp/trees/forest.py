@@ -39,7 +39,7 @@ def fastest() -> ModuleType:
     """Return the module that grows the trees: `numba_backend` if it loads, else `numpy_backend`."""
     try:  # late: numba takes half a second to import
         return import_module("streamgp.trees.numba_backend")
-    except ImportError:  # not installed, or incompatible with this numpy
+    except ImportError:  # not installed, incompatible with this numpy, or switched off
         return import_module("streamgp.trees.numpy_backend")
 
 

@@ -10,7 +10,9 @@ of them requires a change to this file.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -39,11 +41,39 @@ from streamgp.trees.storage import (
 F = TypeVar("F", bound=Callable[..., object])
 
 
+_config: Any = numba.config
+if _config.DISABLE_JIT:  # not compiled, these functions cannot read the tables
+    raise ImportError("numba does not compile, as NUMBA_DISABLE_JIT says")
+_caching: Any = import_module("numba.core.caching")
+
+
+class _Cache:
+    """numba's cache on disk; one that is damaged, or cannot be written, costs the compilation.
+
+    numba would raise the error out of the first call of the function, at an event of a stream.
+    """
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._cache = _caching.FunctionCache(function)
+
+    def load_overload(self, *what: Any) -> Any:
+        with suppress(Exception):  # bytes that are no pickle raise any error
+            return self._cache.load_overload(*what)
+        return None
+
+    def save_overload(self, *what: Any) -> None:
+        with suppress(Exception):  # a full disk; or the damaged index, which is read first
+            self._cache.save_overload(*what)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+
 def _compiled(function: F) -> F:
-    try:
-        return cast("F", numba.njit(cache=True)(function))
-    except RuntimeError:  # there is no folder for the cache
-        return cast("F", numba.njit(function))
+    dispatcher = numba.njit(function)
+    with suppress(RuntimeError):  # there is no folder for the cache
+        dispatcher._cache = _Cache(function)
+    return cast("F", dispatcher)
 
 
 @_compiled

@@ -1,6 +1,8 @@
 import importlib
 import math
+import os
 import pickle
+import subprocess
 import sys
 from itertools import pairwise
 
@@ -334,18 +336,57 @@ def test_with_numba_trees_grow_compiled():
     assert home.fastest().__name__ == "streamgp.trees.numba_backend"
 
 
-def test_trees_are_compiled_where_nothing_can_be_kept(monkeypatch):
+def test_with_numba_switched_off_trees_grow_in_numpy(monkeypatch):
     numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    monkeypatch.delitem(sys.modules, "streamgp.trees.numba_backend", raising=False)
+    home.fastest.cache_clear()
+    try:
+        assert home.fastest().__name__ == "streamgp.trees.numpy_backend"
+    finally:
+        home.fastest.cache_clear()
+
+
+def test_trees_are_compiled_where_nothing_can_be_kept(monkeypatch):
+    pytest.importorskip("numba")
     compiled = importlib.import_module("streamgp.trees.numba_backend")
-    njit = numba.njit
 
-    def refuses(*function, **options):
-        if options:
-            raise RuntimeError("cannot cache function: no locator available")
-        return njit(*function)
+    def refuses(_function):
+        raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr(numba, "njit", refuses)
+    monkeypatch.setattr(compiled, "_Cache", refuses)
     assert compiled._compiled(lambda x: x + 1)(1) == 2
+
+
+CACHED = """
+import sys
+import numpy as np
+from streamgp.trees import numba_backend
+print(numba_backend._bag(0.5, 1.0, 0.36, 0), sum(numba_backend._bag.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.parametrize("harm", ["index", "code", "disk"])
+def test_a_cache_that_is_damaged_or_full_costs_the_compilation_alone(tmp_path, harm):
+    pytest.importorskip("numba")
+
+    def ran():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", CACHED]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    first = ran()
+    assert first.split()[1] == "0"
+    assert ran().split() == [first.split()[0], "1"]
+    for file in tmp_path.rglob("*.nb?"):
+        if harm == "disk":
+            file.unlink()
+            file.mkdir()
+        elif file.suffix == {"index": ".nbi", "code": ".nbc"}[harm]:
+            file.write_bytes(b"junk")
+    assert ran() == first
 
 
 def test_tables_double_at_most():
