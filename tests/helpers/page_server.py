@@ -138,9 +138,9 @@ class Browser:
         body = {"card": card, "answer_id": answer_id, "action": "label", "label": label, **more}
         return self.post("/api/answers", body)
 
-    def join(self, link: str) -> Reply:
-        """Open a link, and keep the cookie."""
-        reply = self.get(f"/join/{link}")
+    def join(self, link: str, **headers: str | None) -> Reply:
+        """Exchange a link, as the page does that it leads to, and keep the cookie."""
+        reply = self.post(f"/join/{link}", {}, headers=headers)
         self.cookie = reply.headers.get("set-cookie", "").partition(";")[0] or None
         return reply
 

@@ -135,6 +135,22 @@ def test_preferences_name_the_annotator_whose_link_was_opened_last(
             expect(page.get_by_role("dialog")).to_contain_text(f"You answer as {name}.")
 
 
+def test_a_link_that_was_used_goes_on_in_the_browser_that_used_it(
+    open_page: Open, tmp_path: Path
+) -> None:
+    invites = Invites(tmp_path / "invites.json")
+    with Served(asked(1), invites=invites) as served:
+        link = f"http://127.0.0.1:{served.port}/join/{invites.invite('ann')}"
+        served.browser().get(link.partition(str(served.port))[2])  # a messenger's preview
+        page = open_page(link)
+        expect(page.locator(CARD)).to_be_visible()
+        assert page.url == f"http://127.0.0.1:{served.port}/"
+        page.goto(link)
+        expect(page.locator(CARD)).to_be_visible()
+        other = open_page(link)
+        expect(other.get_by_role("heading", name="You need an invite")).to_be_visible()
+
+
 def test_how_sure_an_answer_is_can_be_said_or_left_out(open_page: Open) -> None:
     topics = asked(3)
     with Served(topics, settings=PageSettings(asks_confidence=True)) as served:

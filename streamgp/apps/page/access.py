@@ -79,7 +79,6 @@ ErrorCode: TypeAlias = Literal[
     "no_header",
     "no_invites",
     "no_json",
-    "no_look",
     "no_supervisor",
     "no_token",
     "not_found",
@@ -417,7 +416,10 @@ class Guard:
                 "this page is not served under the requested name",
                 "the address that `streamgp page` printed; other names need --host NAME",
             )
+        is_safe = scope["method"] in _SAFE_METHODS
         if not scope["path"].startswith("/api/") or scope["path"] == "/api/openapi.json":
+            if not is_safe:  # a link is exchanged: no other site may make a browser another person
+                self._check_writing(headers, host)
             return
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Refused(
@@ -444,7 +446,7 @@ class Guard:
                 "this browser now belongs to another annotator",
                 "requests of the annotator to whom the page belongs",
             )
-        if scope["method"] not in _SAFE_METHODS:
+        if not is_safe:
             self._check_writing(headers, host)
         wait_s = self._rates.wait_s(person.token_id, time.monotonic())
         if wait_s:

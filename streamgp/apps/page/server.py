@@ -22,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from connectors.annotation.annotator_counts import Progress
@@ -177,7 +177,8 @@ class Page:
             # Only from this path may the service worker control the whole page.
             Route("/sw.js", partial(self.file, name="sw.js")),
             Route("/manifest.webmanifest", partial(self.file, name="manifest.webmanifest")),
-            Route("/join/{link}", self.join),
+            Route("/join/{link}", self.link),
+            Route("/join/{link}", self.join, methods=["POST"]),
             Route("/healthz", self.health),
             Route("/metrics", self.metrics),
             Route("/api/openapi.json", self.openapi),
@@ -226,24 +227,19 @@ class Page:
         headers["content-encoding"] = "gzip"
         return Response(file.compressed, media_type=file.media_type, headers=headers)
 
-    async def join(self, request: Request) -> Response:
-        """Exchange a link that works once for a cookie.
+    async def link(self, request: Request) -> Response:
+        """Return the page, which exchanges the link: a program that only looks does not use it up.
 
-        If the link does not work, a browser gets the page: it goes on for a browser that has a
-        cookie (its annotator opened the link again), and otherwise says that an invite is needed.
+        The page goes on for a browser that has a cookie (its annotator opened the link again), and
+        otherwise says that an invite is needed.
         """
-        if self._invites is None:
-            raise Refused(
-                403,
-                "no_invites",
-                "this page was started with --as, so that everybody answers as one annotator",
-                "a page that was started without --as",
-            )
-        if request.method == "HEAD" or "prefetch" in request.headers.get("sec-purpose", ""):
-            raise Refused(403, "no_look", "a link works once", "a person who opens it")
-        token = await asyncio.to_thread(self._invites.redeem, request.path_params["link"])
-        if token is None and "text/html" in request.headers.get("accept", ""):
-            return RedirectResponse("/", status_code=303, headers={"cache-control": "no-store"})
+        self._required_invites()
+        return await self.file(request, name="index.html")
+
+    async def join(self, request: Request) -> Response:
+        """Exchange a link that works once for a cookie."""
+        link = request.path_params["link"]
+        token = await asyncio.to_thread(self._required_invites().redeem, link)
         if token is None:
             raise Refused(
                 403,
@@ -251,9 +247,19 @@ class Page:
                 "this link was used before, is too old, or was revoked",
                 "a new one, as `streamgp invite` prints it",
             )
-        response = RedirectResponse("/", status_code=303, headers={"cache-control": "no-store"})
+        response = json_response({})
         self._door.set_cookie(response, token)
         return response
+
+    def _required_invites(self) -> Invites:
+        if self._invites is None:
+            raise Refused(
+                403,
+                "no_invites",
+                "this page was started with --as, so that everybody answers as one annotator",
+                "a page that was started without --as",
+            )
+        return self._invites
 
     async def health(self, _request: Request) -> Response:
         """Report whether questions and answers get through."""

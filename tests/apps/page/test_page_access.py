@@ -37,7 +37,7 @@ def served(invites: Invites) -> Iterator[Served]:
 
 def person(served: Served, invites: Invites, name: str = "ann", key: str | None = None) -> Browser:
     browser = served.browser()
-    assert browser.join(invites.invite(name, key=key)).status == 303
+    assert browser.join(invites.invite(name, key=key)).status == 200
     return browser
 
 
@@ -232,30 +232,54 @@ def test_another_method_is_refused(served: Served, invites: Invites) -> None:
     assert person(served, invites).post("/api/next", {}).status == 405
 
 
-def test_a_link_works_once_and_not_for_who_only_looks(served: Served, invites: Invites) -> None:
+def test_a_link_works_once(served: Served, invites: Invites) -> None:
     link = invites.invite("ann")
-    looking = served.browser()
-    assert looking.send("HEAD", f"/join/{link}").status == 403
-    assert looking.get(f"/join/{link}", **{"Sec-Purpose": "prefetch"}).status == 403
-    reply = looking.join(link)
-    assert (reply.status, reply.headers["location"]) == (303, "/")
+    browser = served.browser()
+    reply = browser.join(link)
+    assert (reply.status, reply.body) == (200, {})
     name, *flags = reply.headers["set-cookie"].split("; ")
     assert name.startswith(f"streamgp-{served.port}=")
     assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(flags)
-    assert looking.get("/api/me").body["name"] == "ann"
+    assert browser.get("/api/me").body["name"] == "ann"
     again = served.browser().join(link)
     assert (again.status, again.body["error"]) == (403, "bad_link")
+    assert "set-cookie" not in again.headers
 
 
-def test_a_browser_whose_link_does_not_work_gets_the_page(served: Served, invites: Invites) -> None:
+def test_who_only_looks_at_a_link_does_not_use_it_up(served: Served, invites: Invites) -> None:
+    """A messenger that shows a preview, a scanner of mail, a browser that fetches ahead."""
     link = invites.invite("ann")
-    browser = served.browser()
-    browser.join(link)
-    for opened in (browser, served.browser()):
-        reply = opened.get(f"/join/{link}", Accept="text/html,application/xhtml+xml,*/*;q=0.8")
-        assert (reply.status, reply.headers["location"]) == (303, "/")
+    looking = served.browser()
+    page = looking.get("/")
+    for accept in ("text/html,application/xhtml+xml,*/*;q=0.8", "*/*"):
+        reply = looking.get(f"/join/{link}", Accept=accept)
+        assert (reply.status, reply.body) == (200, page.body)
         assert "set-cookie" not in reply.headers
+    assert looking.send("HEAD", f"/join/{link}").status == 200
+    assert looking.get("/api/me").status == 401
+    assert looking.join(link).status == 200
+    # Which links are still of use is not told to those who look.
+    assert looking.get("/join/guess").body == page.body
+
+
+@pytest.mark.parametrize(
+    ("header", "error"),
+    [
+        ({"Origin": "https://evil.example"}, "wrong_origin"),
+        ({"Origin": None}, "wrong_origin"),
+        ({"X-Streamgp": None}, "no_header"),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, "no_json"),
+    ],
+)
+def test_no_other_site_makes_a_browser_that_of_another_annotator(
+    served: Served, invites: Invites, header: dict[str, str | None], error: str
+) -> None:
+    link = invites.invite("eve")
+    browser = person(served, invites)
+    reply = browser.post(f"/join/{link}", {}, headers=header)
+    assert (reply.body["error"], "set-cookie" in reply.headers) == (error, False)
     assert browser.get("/api/me").body["name"] == "ann"
+    assert served.browser().join(link).status == 200
 
 
 def test_a_link_says_that_a_page_without_login_has_no_invites() -> None:
@@ -273,7 +297,10 @@ def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(
 
     with Served(MemoryTopics(), invites=invites, door=door) as served:
         browser = Browser(served.port, host="labels.example.org")
-        name, *flags = browser.join(invites.invite("ann")).headers["set-cookie"].split("; ")
+        link = invites.invite("ann")
+        assert browser.join(link).body["error"] == "wrong_origin"
+        joined = browser.join(link, Origin="https://labels.example.org")
+        name, *flags = joined.headers["set-cookie"].split("; ")
         assert name.startswith("__Host-streamgp=")
         assert {"Secure", "HttpOnly", "SameSite=strict", "Path=/"} <= set(flags)
         assert browser.post("/api/skip", {"card": "k/e1/label"}).body["error"] == "wrong_origin"

@@ -212,7 +212,7 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path, kept: tuple[str, 
         assert found is not None
         url, browser = found[1], Browser(int(found[2]))
         link = run("invite", config, "ann", "--url", url, *where).output.strip()
-        assert browser.join(link.rpartition("/")[2]).status == 303
+        assert browser.join(link.rpartition("/")[2]).status == 200
         assert browser.get("/api/me").body["name"] == "ann"
         wait_until(lambda: browser.get("/healthz").status == 200)
         stream = urllib.request.Request(

@@ -12,11 +12,11 @@ from connectors.annotation.desk import LEASE_S
 from connectors.memory import MemoryTopics
 from streamgp.apps.page import server
 from streamgp.apps.page.access import BURST, MAX_BODY, MAX_STREAMS, RATE
-from streamgp.apps.page.invites import INVITES, LINK_VALID_S
+from streamgp.apps.page.invites import INVITES, LINK_VALID_S, Invites
 from streamgp.apps.page.preferences import PREFERENCES
 from streamgp.apps.replay.demo_stream import MOST_OPEN, N_TAUGHT
 from streamgp.cli.page import DEFAULT_BIND, page
-from tests.helpers.page_server import Served, request, write
+from tests.helpers.page_server import Reply, Served, request, write
 from tests.helpers.topics import said
 
 GUIDE = Path(__file__).parents[3] / "docs" / "annotating.md"
@@ -50,21 +50,27 @@ def test_options_of_the_page_are_explained() -> None:
     assert options - {"--broker", "--log-format"} <= explained
 
 
-def test_the_answer_by_hand_is_taken() -> None:
-    [body] = re.findall(r"-d '(\{.*?\})'", TEXT)
-    headers = re.findall(r"-H '(\S+): (\S+)'", TEXT)
-    topics = MemoryTopics(1)
+def test_link_and_answer_by_hand_are_taken(tmp_path: Path) -> None:
+    bodies = re.findall(r"-d '(\{.*?\})'", TEXT)
+    headers = [dict(re.findall(r"-H '(\S+): (\S+)'", part)) for part in TEXT.split("-d '{")[:2]]
+    topics, invites = MemoryTopics(1), Invites(tmp_path / "invites.json")
     write(topics, request("1842", key="phone-3"))
-    with Served(topics) as served:
+    with Served(topics, invites=invites) as served:
         browser = served.browser()
-        assert json.loads(body)["card"] == browser.card()["id"]
-        # The server of the test has another port.
-        sent = {name: value.replace("127.0.0.1:8080", browser.host) for name, value in headers}
-        left_out = {"Origin": None, "X-Streamgp": None, "Content-Type": None}
-        taken = browser.send("POST", "/api/answers", data=body.encode(), headers=left_out | sent)
-        assert taken.status == 200
+
+        def sent(path: str, n: int) -> Reply:
+            # The server of the test has another port.
+            given = {k: v.replace("127.0.0.1:8080", browser.host) for k, v in headers[n].items()}
+            left_out = {"Origin": None, "X-Streamgp": None, "Content-Type": None}
+            return browser.send("POST", path, data=bodies[n].encode(), headers=left_out | given)
+
+        joined = sent(f"/join/{invites.invite('robot')}", 0)
+        browser.cookie = joined.headers["set-cookie"].partition(";")[0]
+        assert json.loads(bodies[1])["card"] == browser.card()["id"]
+        assert sent("/api/answers", 1).status == 200
     [answer] = said(topics, "answers")
     assert (answer.event_id, answer.key, answer.y) == ("1842", "phone-3", "hall")
+    assert answer.annotator == "robot"
 
 
 def test_every_request_of_the_interface_is_listed() -> None:

@@ -1,6 +1,6 @@
 /* Entry point of the page: connects the desk, the current card and its surroundings, and handles keys. */
 
-import { get, listen, Refused } from "./api.js";
+import { get, listen, post, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
@@ -324,16 +324,25 @@ async function refreshStats() {
   }
 }
 
-/** Find out who the annotator is, with a request that is under way; wait for the server if it is not reachable. */
+/** Find out who the annotator is, with a request that is under way, or from what was known the last time. */
 async function whoAmI(asked) {
-  for (;; asked = get("/api/me")) {
+  const known = remembered("me", null);
+  if (known === null) return whenReached(() => get("/api/me"), asked);
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    return known;
+  }
+}
+
+/** Return the reply to a request, once the server is reachable; the first one may be under way. */
+async function whenReached(ask, asked = ask()) {
+  for (;; asked = ask()) {
     try {
       return await asked;
     } catch (error) {
       if (error instanceof Refused) throw error;
-      // Until then, use what was known about the annotator the last time.
-      const known = remembered("me", null);
-      if (known !== null) return known;
       byId("connection").textContent = text("offline");
       byId("connection").hidden = false;
       await retryTime();
@@ -355,13 +364,27 @@ async function loadLanguage(code) {
   }
 }
 
+/** Exchange the link of an invite for a cookie: programs that only look at links run no scripts, and use none up. */
+async function join() {
+  if (document.prerendering) await new Promise((resolve) => document.addEventListener("prerenderingchange", resolve, { once: true }));
+  await whenReached(() => post(location.pathname, {})).catch(() => {
+    /* It was used before. A browser that used it has a cookie, others are told that they need an invite. */
+  });
+  location.replace("/");
+}
+
 async function start() {
   useTheme();
-  const asked = get("/api/me");
+  const isLink = location.pathname.startsWith("/join/");
+  const asked = isLink ? null : get("/api/me");
   // Read below, as there are no texts yet to say what is wrong.
-  asked.catch(() => {});
+  asked?.catch(() => {});
   await loadLanguage(chosenLanguage([remembered("language", null), ...navigator.languages]));
   byId("main").replaceChildren(resting("loading"));
+  if (isLink) {
+    await join();
+    return;
+  }
   let me;
   try {
     me = await whoAmI(asked);
