@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn, Protocol, Self, TypeAlias, runtime_checkable
 
 from streamgp.base import Array, FeatureName
+from streamgp.common.signatures import has_methods, lacking
 from streamgp.features import Columns
 
 __all__ = ["Kernel", "Spectral"]
@@ -81,11 +82,14 @@ class Spectral(Protocol):
 
 def check_kernel(kernel: object, name: str = "kernel") -> None:
     """Raise TypeError if `kernel` is not a kernel; a class of kernels is not one."""
-    if isinstance(kernel, type) or not hasattr(kernel, "embed"):
-        raise TypeError(
-            f"{name} must be one of streamgp.kernels, got {kernel!r}; a kernel of your own is an "
-            "object with the methods of streamgp.kernels.Kernel"
-        )
+    if has_methods(type(kernel), Kernel):
+        return
+    is_alike = hasattr(kernel, "embed") and not isinstance(kernel, type)
+    lacks = f"; this one lacks {', '.join(lacking(kernel, Kernel))}" if is_alike else ""
+    raise TypeError(
+        f"{name} must be one of streamgp.kernels, got {kernel!r}; a kernel of your own is an "
+        f"object with the methods of streamgp.kernels.Kernel{lacks}"
+    )
 
 
 def refuse_unbound(x: Array) -> NoReturn:

@@ -133,6 +133,13 @@ def test_kernels_consist_of_kernels(wrong):
             make()
 
 
+def test_a_kernel_of_ones_own_is_told_what_it_lacks():
+    part = type("Part", (), {n: m for n, m in vars(Linear).items() if n in ("embed", "matrix")})
+    lacks = r"; this one lacks theta, with_theta\(theta\), bound\(columns\), stationary, .*$"
+    with pytest.raises(TypeError, match=lacks):
+        On(["a"], part())
+
+
 @pytest.mark.parametrize("wrong", ["2", None, True, [1.0], SquaredExponential])
 def test_only_kernels_and_numbers_are_added_and_multiplied(wrong):
     refused = r"unsupported operand|can't multiply|must be one of streamgp\.kernels"
