@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NoReturn, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, NoReturn, Protocol, Self, TypeAlias, runtime_checkable
 
 from streamgp.base import Array, FeatureName
 from streamgp.common.signatures import has_methods, lacking
@@ -82,7 +82,8 @@ class Spectral(Protocol):
 
 def check_kernel(kernel: object, name: str = "kernel") -> None:
     """Raise TypeError if `kernel` is not a kernel; a class of kernels is not one."""
-    if has_methods(type(kernel), Kernel):
+    kind: Any = type(kernel)
+    if has_methods(kind, Kernel):
         return
     is_alike = hasattr(kernel, "embed") and not isinstance(kernel, type)
     lacks = f"; this one lacks {', '.join(lacking(kernel, Kernel))}" if is_alike else ""
