@@ -305,9 +305,14 @@ FOR_NEWCOMERS = [DOCS / "architecture.md", DOCS.parent / "CONTRIBUTING.md"]
 def test_files_that_are_named_to_newcomers_are_there(path):
     if not path.exists():
         pytest.skip(f"{path.name} is not beside the tests")
-    named = re.findall(r"`((?:streamgp|connectors|tests|docs)/[\w/.]+)`", path.read_text("utf-8"))
+    text = path.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:streamgp|connectors|tests|docs)/[\w/.]+)`", text)
     assert len(named) > 10
     assert [name for name in named if not (DOCS.parent / name).exists()] == []
+    # Beside a file named in full, others go without their folder.
+    folders = {(DOCS.parent / name).parent for name in named}
+    found = {each.name for folder in folders for each in folder.iterdir()}
+    assert set(re.findall(r"`(\w+\.py)`", text)) <= found
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda p: p.name)
