@@ -25,6 +25,7 @@ from streamgp.config.settings import (
     replay_part,
     resolved,
 )
+from streamgp.config.templates import _SHORT
 from streamgp.config.validation import shown as shown_in_toml
 from streamgp.query.registry import LEARNERS, Kind, rules
 from tests.helpers.configurations import parse
@@ -73,6 +74,19 @@ def test_what_is_often_changed_is_in_the_short_file() -> None:
     assert set(wanted.split()) < set(names)
     assert len(names) == len(set(names) - {"features"}) + 2  # of windows, and of the log
     assert "#unit = " in printed("--worker", "--target", "number", short=True)
+
+
+def test_every_setting_meant_for_short_files_is_in_one() -> None:
+    found: set[tuple[str, str]] = set()
+    for target in ("label", "number"):
+        for options in ((), ("--worker",)):
+            section = ""
+            for line in printed("--target", target, *options, short=True).splitlines():
+                if header := re.match(r"#?\[(.+)\]$", line):
+                    section = header[1]
+                elif setting := re.match(r"#?(\w+) = ", line):
+                    found.add((section, setting[1]))
+    assert {(section, name) for section, names in _SHORT.items() for name in names} <= found
 
 
 def test_default_preset_is_printed_without_options() -> None:
