@@ -461,7 +461,7 @@ def template(
         "state_topic": topics["state"],
         "more": ""
         if complete
-        else f"# `streamgp init{' --worker' * worker} --all` prints all settings.\n",
+        else "# `streamgp init` with the same options and `--all` prints all settings.\n",
     }
     text = (_WORKER if worker else _REPLAY).format(**values)
     return text if complete else _shortened(text, target)
