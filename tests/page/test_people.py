@@ -14,6 +14,7 @@ import pytest
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import Topics
+from streamgp.apps.page.access import Door
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.page.server import PageSettings
 from tests.helpers.kafka_cases import opened as opened_kafka
@@ -129,6 +130,8 @@ def test_preferences_name_the_annotator_whose_link_was_opened_last(
     with Served(asked(1), invites=invites) as served:
         url = f"http://127.0.0.1:{served.port}"
         page = open_page(f"{url}/join/{invites.invite('ann')}")
+        # A link that is left while it is exchanged would break off the next one.
+        page.wait_for_url(f"{url}/")
         for name in ("ann", "<b>ben"):
             page.goto(f"{url}/join/{invites.invite(name)}")
             page.get_by_role("button", name="Preferences").click()
@@ -149,6 +152,22 @@ def test_a_link_that_was_used_goes_on_in_the_browser_that_used_it(
         expect(page.locator(CARD)).to_be_visible()
         other = open_page(link)
         expect(other.get_by_role("heading", name="You need an invite")).to_be_visible()
+
+
+def test_a_link_that_a_proxy_keeps_from_its_exchange_says_so_and_stays_good(
+    open_page: Open, tmp_path: Path
+) -> None:
+    """The server expects another origin than the browser's, as behind a proxy that has TLS."""
+
+    def tls(port: int) -> Door:
+        return Door(port=port, is_tls=True)
+
+    invites = Invites(tmp_path / "invites.json")
+    with Served(asked(1), invites=invites, door=tls) as served:
+        link = invites.invite("ann")
+        page = open_page(f"http://127.0.0.1:{served.port}/join/{link}")
+        expect(page.locator("#main")).to_contain_text("wrong_origin")
+        assert invites.redeem(link) is not None
 
 
 def test_how_sure_an_answer_is_can_be_said_or_left_out(open_page: Open) -> None:

@@ -367,10 +367,19 @@ async function loadLanguage(code) {
 /** Exchange the link of an invite for a cookie: programs that only look at links run no scripts, and use none up. */
 async function join() {
   if (document.prerendering) await new Promise((resolve) => document.addEventListener("prerenderingchange", resolve, { once: true }));
-  await whenReached(() => post(location.pathname, {})).catch(() => {
-    /* It was used before. A browser that used it has a cookie, others are told that they need an invite. */
-  });
+  try {
+    await whenReached(() => post(location.pathname, {}));
+  } catch (error) {
+    if (error.error !== "bad_link") return showShut(error);
+    // It was used before. A browser that used it has a cookie, others are told that they need an invite.
+  }
   location.replace("/");
+}
+
+/** Say that an invite is needed, or why else the page does not open. */
+function showShut(error) {
+  const why = error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) }));
+  byId("main").replaceChildren(resting("stranger", {}, why));
 }
 
 async function start() {
@@ -389,8 +398,7 @@ async function start() {
   try {
     me = await whoAmI(asked);
   } catch (error) {
-    const why = error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) }));
-    byId("main").replaceChildren(resting("stranger", {}, why));
+    showShut(error);
     return;
   }
   remember("me", me);
