@@ -154,6 +154,26 @@ def test_a_link_that_was_used_goes_on_in_the_browser_that_used_it(
         expect(other.get_by_role("heading", name="You need an invite")).to_be_visible()
 
 
+def test_a_link_whose_reply_is_lost_lets_its_annotator_in(open_page: Open, tmp_path: Path) -> None:
+    invites, lost = Invites(tmp_path / "invites.json"), []
+
+    def lose(route: Any) -> None:
+        if route.request.method != "POST" or lost:
+            route.continue_()
+            return
+        lost.append(route.fetch().status)
+        route.fulfill(status=502, body="the proxy has lost it")
+
+    with Served(asked(1), invites=invites) as served:
+        url = f"http://127.0.0.1:{served.port}"
+        page = open_page(url)
+        expect(page.get_by_role("heading", name="You need an invite")).to_be_visible()
+        page.route("**/join/*", lose)
+        page.goto(f"{url}/join/{invites.invite('ann')}")
+        expect(page.locator(CARD)).to_be_visible()
+    assert lost == [200]
+
+
 def test_a_link_that_a_proxy_keeps_from_its_exchange_says_so_and_stays_good(
     open_page: Open, tmp_path: Path
 ) -> None:

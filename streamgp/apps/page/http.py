@@ -60,6 +60,12 @@ class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     new: PlainLabel
 
 
+class JoinBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Body of `POST /join/{link}`: with a secret of the browser, the request can be repeated."""
+
+    attempt: Annotated[str, Meta(min_length=16, max_length=200)] | None = None
+
+
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
     """Body of a request whose path says everything: an empty object."""
 

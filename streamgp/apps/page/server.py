@@ -40,6 +40,7 @@ from streamgp.apps.page.access import (
 )
 from streamgp.apps.page.http import (
     ERRORS,
+    JoinBody,
     NoBody,
     OverruleBody,
     RenameBody,
@@ -127,6 +128,7 @@ class Page:
     """
 
     # _herald     notifies the browsers of changes
+    # _exchanged  tokens by link and attempt: a reply that was lost is given once more
     # _durations  durations of answers, from the request to the response
     def __init__(
         self,
@@ -146,6 +148,7 @@ class Page:
         self._preferences = preferences
         self._clock = clock
         self._herald = Herald(self)
+        self._exchanged: dict[tuple[str, str | None], str] = {}
         self._durations = Histogram(BOUNDS_S)
         self._static = static_files()
         self._openapi = openapi()
@@ -238,8 +241,12 @@ class Page:
 
     async def join(self, request: Request) -> Response:
         """Exchange a link that works once for a cookie."""
-        link = request.path_params["link"]
-        token = await asyncio.to_thread(self._required_invites().redeem, link)
+        link, invites = request.path_params["link"], self._required_invites()
+        attempt = (await read_body(request, JoinBody)).attempt
+        token = await asyncio.to_thread(invites.redeem, link)
+        if attempt is not None and token is not None:
+            self._exchanged[link, attempt] = token
+        token = token or self._exchanged.get((link, attempt))
         if token is None:
             raise Refused(
                 403,

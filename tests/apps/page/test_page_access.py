@@ -246,6 +246,22 @@ def test_a_link_works_once(served: Served, invites: Invites) -> None:
     assert "set-cookie" not in again.headers
 
 
+def test_who_has_not_got_the_cookie_asks_again_but_nobody_else(
+    served: Served, invites: Invites
+) -> None:
+    """A phone whose reply was lost on the way repeats its request."""
+    path, secret = f"/join/{invites.invite('ann')}", {"attempt": 16 * "a"}
+    lost = served.browser().post(path, secret)
+    for other in ({}, {"attempt": None}, {"attempt": 16 * "b"}):
+        assert served.browser().post(path, other).body["error"] == "bad_link"
+    again = served.browser().post(path, secret)
+    assert again.headers["set-cookie"] == lost.headers["set-cookie"]
+    other = f"/join/{invites.invite('ben')}"
+    assert served.browser().post(other, {"attempt": "short"}).body["error"] == "bad_body"
+    assert served.browser().post(other, {}).status == 200
+    assert served.browser().post(other, {}).body["error"] == "bad_link"
+
+
 def test_who_only_looks_at_a_link_does_not_use_it_up(served: Served, invites: Invites) -> None:
     """A messenger that shows a preview, a scanner of mail, a browser that fetches ahead."""
     link = invites.invite("ann")

@@ -13,7 +13,14 @@ from connectors.annotation.own_answers import CannotUndo
 from connectors.annotation.replies import BadReply, Reply
 from connectors.memory import MemoryTopics
 from streamgp.apps.page.access import ErrorCode
-from streamgp.apps.page.http import OverruleBody, RenameBody, ReviseBody, SkipBody, openapi
+from streamgp.apps.page.http import (
+    JoinBody,
+    OverruleBody,
+    RenameBody,
+    ReviseBody,
+    SkipBody,
+    openapi,
+)
 from streamgp.apps.page.preferences import BadPreferences, Preferences
 from tests.helpers.page_server import Served, request, write
 
@@ -50,6 +57,7 @@ def test_every_route_is_described_with_its_methods_and_none_besides() -> None:
     [
         ("Answer", Reply),
         ("Revision", ReviseBody),
+        ("Join", JoinBody),
         ("Skip", SkipBody),
         ("Overrule", OverruleBody),
         ("Rename", RenameBody),

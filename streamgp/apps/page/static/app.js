@@ -4,7 +4,7 @@ import { get, listen, post, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
-import { button, byId, drawn, element, isTyping, remember, remembered } from "./dom.js";
+import { button, byId, drawn, element, isTyping, newId, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
 
@@ -368,7 +368,9 @@ async function loadLanguage(code) {
 async function join() {
   if (document.prerendering) await new Promise((resolve) => document.addEventListener("prerenderingchange", resolve, { once: true }));
   try {
-    await whenReached(() => post(location.pathname, {}));
+    // With an id, so that a repeat gets the cookie as well if the reply was lost.
+    const attempt = newId();
+    await whenReached(() => post(location.pathname, { attempt }));
   } catch (error) {
     if (error.error !== "bad_link") return showShut(error);
     // It was used before. A browser that used it has a cookie, others are told that they need an invite.
