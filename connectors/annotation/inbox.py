@@ -20,6 +20,7 @@ from heapq import merge, nlargest
 from itertools import chain
 from math import inf, nextafter
 from typing import Any, TypeAlias
+from unicodedata import normalize
 
 from connectors.annotation.open_questions import (
     EventKey,
@@ -337,7 +338,11 @@ class AnnotationInbox:
 
     def classes(self, key: str | None) -> list[Label]:
         """Return the labels offered for a key, numbers first."""
-        return _in_order(self.timeline.choices(key) | self._offered) if self._with_classes else []
+        if not self._with_classes:
+            return []
+        known = self.timeline.choices(key)
+        # A label that a program gave decomposed looks like the offered one, and takes its place.
+        return _in_order(known | (self._offered - set(map(_composed, known))))
 
     def all_classes(self) -> list[Label]:
         """Return the labels known for any key, numbers first."""
@@ -790,6 +795,11 @@ def key_of(question: Question) -> RequestKey:
 
 def _in_order(labels: set[Typed]) -> list[Label]:
     return [label for _, label in sorted(labels, key=_by_label)]
+
+
+def _composed(typed: Typed) -> Typed:
+    kind, label = typed
+    return kind, normalize("NFC", label) if isinstance(label, str) else label
 
 
 def _by_label(typed: Typed) -> tuple[bool, float, str, str]:

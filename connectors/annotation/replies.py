@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
+from unicodedata import normalize
 
 import msgspec
 from msgspec import Meta
@@ -243,9 +244,11 @@ def read_label(value: Label, known: Sequence[Label], *, of_numbers: bool) -> Lab
 def can_be_offered(label: Label) -> bool:
     """Return whether an annotator could give a label as a new one.
 
+    Typed labels have no blanks around them, and are in Unicode's composed form.
+
     Examples
     --------
-    >>> can_be_offered("hall"), can_be_offered(" "), can_be_offered(float("inf"))
+    >>> can_be_offered("hall"), can_be_offered(" hall"), can_be_offered(float("inf"))
     (True, False, False)
 
     """
@@ -255,7 +258,7 @@ def can_be_offered(label: Label) -> bool:
         _check_new(label)
     except BadReplyError:
         return False
-    return bool(label.strip())
+    return bool(label) and label == normalize("NFC", label.strip())
 
 
 def _check_new(label: str) -> None:

@@ -99,7 +99,8 @@ def _check_offered(labels: Sequence[Label], source: str) -> None:
         if not can_be_offered(label):
             raise ConfigError(
                 f"{source}: page.labels has {shown(label)}, expected texts of 1 to {MAX_NEW_LABEL} "
-                "characters that show, numbers, true or false"
+                "characters that show, composed (NFC) and without blanks around, numbers, true or "
+                "false"
             )
 
 

@@ -213,7 +213,8 @@ def test_labels_that_the_page_offers_are_those_that_somebody_could_give() -> Non
     labels = ("sitting", "2", 2, -2.5, True, "x" * 200)
     written = ", ".join(map(json.dumps, labels))
     assert parse_worker(f"[page]\nlabels = [{written}]", source="my.toml").page.labels == labels
-    for wrong in ('""', '"  "', r'"a\u200bb"', f'"{201 * "x"}"', str(2**63)):
+    wrongs = ('""', '"  "', '" hall"', r'"cafe\u0301"', r'"a\u200bb"', f'"{201 * "x"}"', str(2**63))
+    for wrong in wrongs:
         with pytest.raises(ConfigError, match=r"^my.toml: page.labels has .+ 1 to 200 characters"):
             parse_worker(f'[page]\nlabels = ["hall", {wrong}]', source="my.toml")
     for wrong in ("[inf]", "[nan]", '"hall"', "[[]]"):

@@ -155,7 +155,8 @@ def test_a_link_that_was_used_goes_on_in_the_browser_that_used_it(
 
 
 def test_a_link_whose_reply_is_lost_lets_its_annotator_in(open_page: Open, tmp_path: Path) -> None:
-    invites, lost = Invites(tmp_path / "invites.json"), []
+    invites = Invites(tmp_path / "invites.json")
+    lost: list[int] = []
 
     def lose(route: Any) -> None:
         if route.request.method != "POST" or lost:

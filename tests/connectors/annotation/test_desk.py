@@ -123,6 +123,15 @@ def test_labels_are_offered_before_anybody_has_given_one() -> None:
     assert numbers.labels(None) == []
 
 
+def test_an_offered_label_is_not_beside_the_same_that_was_given_decomposed() -> None:
+    """Programs may give labels in any form; an annotator's choice joins theirs."""
+    given = Answer(
+        request_id="e1/label", event_id="e1", y="cafe\u0301", answered_at=120.0, answer_id="p"
+    )
+    desk = desk_with(request("e1"), request("e2"), given, labels=("caf\u00e9", "hall"))
+    assert desk.labels(None) == ["cafe\u0301", "hall"]
+
+
 def say(label: str, *, card: str = "e1/label", answer_id: str = "c1", **fields: Any) -> Reply:
     return Reply(card=card, answer_id=answer_id, action="label", label=label, **fields)
 
