@@ -85,8 +85,12 @@ def check_kernel(kernel: object, name: str = "kernel") -> None:
     kind: Any = type(kernel)
     if has_methods(kind, Kernel):
         return
-    is_alike = hasattr(kernel, "embed") and not isinstance(kernel, type)
-    lacks = f"; this one lacks {', '.join(lacking(kernel, Kernel))}" if is_alike else ""
+    lacks = ""
+    if hasattr(kernel, "embed") and not isinstance(kernel, type):
+        missing = lacking(kernel, Kernel)
+        if not missing:  # it passes its methods on to another kernel
+            return
+        lacks = f"; this one lacks {', '.join(missing)}"
     raise TypeError(
         f"{name} must be one of streamgp.kernels, got {kernel!r}; a kernel of your own is an "
         f"object with the methods of streamgp.kernels.Kernel{lacks}"

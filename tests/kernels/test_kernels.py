@@ -140,6 +140,14 @@ def test_a_kernel_of_ones_own_is_told_what_it_lacks():
         On(["a"], part())
 
 
+def test_a_kernel_may_pass_its_methods_on_to_another_one():
+    class Delegate:
+        def __getattr__(self, name):
+            return getattr(SquaredExponential(), name)
+
+    assert On(["a"], Delegate()).stationary
+
+
 @pytest.mark.parametrize("wrong", ["2", None, True, [1.0], SquaredExponential])
 def test_only_kernels_and_numbers_are_added_and_multiplied(wrong):
     refused = r"unsupported operand|can't multiply|must be one of streamgp\.kernels"
