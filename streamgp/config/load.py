@@ -79,6 +79,11 @@ def _check_page(config: WorkerConfig, source: str) -> None:
         raise ConfigError(f'{source}: page.labels is not allowed with target = "number"')
     if page.labels:
         _check_offered(page.labels, source)
+    if len(page.labels) > config.people.max_labels:
+        raise ConfigError(
+            f"{source}: page.labels has {len(page.labels)} labels, but a learner knows at most "
+            f"people.max_labels = {config.people.max_labels}"
+        )
     if config.target != "number":
         for name in ("unit", "low", "high"):
             if getattr(page, name) is not None:

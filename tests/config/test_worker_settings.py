@@ -220,3 +220,7 @@ def test_labels_that_the_page_offers_are_those_that_somebody_could_give() -> Non
     for wrong in ("[inf]", "[nan]", '"hall"', "[[]]"):
         with pytest.raises(ConfigError, match=r"^my.toml: page.labels.* = .*, expected a"):
             parse_worker(f"[page]\nlabels = {wrong}", source="my.toml")
+    few = "[people]\nmax_labels = 2\n[page]\nlabels = "
+    assert parse_worker(few + "[1, 2]", source="my.toml").page.labels == (1, 2)
+    with pytest.raises(ConfigError, match=r"page.labels has 3 labels, .* people.max_labels = 2"):
+        parse_worker(few + "[1, 2, 3]", source="my.toml")

@@ -418,7 +418,8 @@ class Guard:
             )
         is_safe = scope["method"] in _SAFE_METHODS
         if not scope["path"].startswith("/api/") or scope["path"] == "/api/openapi.json":
-            if not is_safe:  # a link is exchanged: no other site may make a browser another person
+            # A link is exchanged. Another site can open the page, but not do so unseen.
+            if not is_safe:
                 self._check_writing(headers, host)
             return
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):

@@ -287,7 +287,7 @@ def test_who_only_looks_at_a_link_does_not_use_it_up(served: Served, invites: In
         ({"Content-Type": "application/x-www-form-urlencoded"}, "no_json"),
     ],
 )
-def test_no_other_site_makes_a_browser_that_of_another_annotator(
+def test_no_other_site_exchanges_a_link_unseen(
     served: Served, invites: Invites, header: dict[str, str | None], error: str
 ) -> None:
     link = invites.invite("eve")
