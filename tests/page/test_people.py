@@ -159,7 +159,7 @@ def test_a_link_whose_reply_is_lost_lets_its_annotator_in(open_page: Open, tmp_p
     lost: list[int] = []
 
     def lose(route: Any) -> None:
-        if route.request.method != "POST" or lost:
+        if route.request.method != "POST" or len(lost) == 2:
             route.continue_()
             return
         lost.append(route.fetch().status)
@@ -170,9 +170,12 @@ def test_a_link_whose_reply_is_lost_lets_its_annotator_in(open_page: Open, tmp_p
         page = open_page(url)
         expect(page.get_by_role("heading", name="You need an invite")).to_be_visible()
         page.route("**/join/*", lose)
-        page.goto(f"{url}/join/{invites.invite('ann')}")
+        with page.expect_response(lambda reply: len(lost) == 2 and reply.status == 502):
+            page.goto(f"{url}/join/{invites.invite('ann')}")
+        page.reload()
         expect(page.locator(CARD)).to_be_visible()
-    assert lost == [200]
+        assert page.evaluate("localStorage.getItem('streamgp.join')") == "null"
+    assert lost == [200, 200]
 
 
 def test_a_link_that_a_proxy_keeps_from_its_exchange_says_so_and_stays_good(

@@ -367,14 +367,17 @@ async function loadLanguage(code) {
 /** Exchange the link of an invite for a cookie: programs that only look at links run no scripts, and use none up. */
 async function join() {
   if (document.prerendering) await new Promise((resolve) => document.addEventListener("prerenderingchange", resolve, { once: true }));
+  // With an id that a reload keeps: a repeat, after a reply that was lost, gets the cookie as well.
+  const begun = remembered("join", null);
+  const attempt = begun?.path === location.pathname ? begun.attempt : newId();
+  remember("join", { path: location.pathname, attempt });
   try {
-    // With an id, so that a repeat gets the cookie as well if the reply was lost.
-    const attempt = newId();
     await whenReached(() => post(location.pathname, { attempt }));
   } catch (error) {
     if (error.error !== "bad_link") return showShut(error);
     // It was used before. A browser that used it has a cookie, others are told that they need an invite.
   }
+  remember("join", null);
   location.replace("/");
 }
 
