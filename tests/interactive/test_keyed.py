@@ -216,13 +216,18 @@ def test_every_new_key_has_a_clone_of_its_own_whether_or_not_the_model_can_be_pi
         assert ann.state() == bob.state()
 
 
-def test_loops_that_are_pickled_go_on_as_they_would_have():
-    loops = KeyedLoops(isgp(seed=1))
-    one, two = (event(key, "e", 0.0, y="hall") for key in ("ann", "bob"))
-    loops.on_event(one, 0.0)
-    copy = pickle.loads(pickle.dumps(loops))
-    assert copy.learner("ann").n_learned == 1
-    assert copy.on_event(two, 0.0) == loops.on_event(two, 0.0)
+@pytest.mark.parametrize("max_keys", [None, 2])
+def test_loops_that_are_pickled_go_on_as_they_would_have(max_keys):
+    """Also where the learners of other keys have to leave."""
+    loops = KeyedLoops(isgp(seed=1), max_keys=max_keys)
+    for n in range(12):
+        copy = pickle.loads(pickle.dumps(loops))
+        key = ("ann", "bob", "cleo")[7 * n % 5 % 3]
+        one = event(key, f"e{n}", float(n), y="hall" if n % 2 else None)
+        assert copy.on_event(one, float(n)) == loops.on_event(one, float(n))
+        assert copy.learner(key).state() == loops.learner(key).state()
+        if n % 3 == 0:
+            loops = copy
 
 
 def test_clones_that_draw_a_seed_of_their_own_are_no_copies():

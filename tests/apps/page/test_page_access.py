@@ -256,10 +256,10 @@ def test_who_has_not_got_the_cookie_asks_again_but_nobody_else(
         assert served.browser().post(path, other).body["error"] == "bad_link"
     again = served.browser().post(path, secret)
     assert again.headers["set-cookie"] == lost.headers["set-cookie"]
-    other = f"/join/{invites.invite('ben')}"
-    assert served.browser().post(other, {"attempt": "short"}).body["error"] == "bad_body"
-    assert served.browser().post(other, {}).status == 200
-    assert served.browser().post(other, {}).body["error"] == "bad_link"
+    bens = f"/join/{invites.invite('ben')}"
+    assert served.browser().post(bens, {"attempt": "short"}).body["error"] == "bad_body"
+    assert served.browser().post(bens, {}).status == 200
+    assert served.browser().post(bens, {}).body["error"] == "bad_link"
 
 
 def test_who_only_looks_at_a_link_does_not_use_it_up(served: Served, invites: Invites) -> None:
