@@ -341,8 +341,10 @@ class AnnotationInbox:
         if not self._with_classes:
             return []
         known = self.timeline.choices(key)
-        # A label that a program gave decomposed looks like the offered one, and takes its place.
-        return _in_order(known | (self._offered - set(map(_composed, known))))
+        if self._offered:
+            # A label that a program gave decomposed looks like the offered one: it takes its place.
+            known |= self._offered - set(map(_composed, known))
+        return _in_order(known)
 
     def all_classes(self) -> list[Label]:
         """Return the labels known for any key, numbers first."""
