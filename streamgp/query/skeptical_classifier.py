@@ -557,9 +557,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         try:
             rate = self._error_rate_of(annotator, privileged)
         except (TypeError, ValueError):
-            decision = self._doubt(belief, y, self.error_rate(annotator), draw)
+            decision = self._doubt(belief, y, annotator, self.error_rate(annotator), draw)
             return decision.refused_by("privileged")
-        decision = self._doubt(belief, y, rate, draw)
+        decision = self._doubt(belief, y, annotator, rate, draw)
         agrees = decision.ask and criteria.predicted(belief) in (y, None)
         return decision.refused_by("agreement") if agrees else decision
 
@@ -933,7 +933,14 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         return wrong
 
-    def _doubt(self, belief: Belief, y: Label, rate: float, draw: float) -> Decision:
+    def _doubt(
+        self,
+        belief: Belief,
+        y: Label,
+        annotator: str | None,  # noqa: ARG002 - for a subclass with another idea of reliability
+        rate: float,
+        draw: float,
+    ) -> Decision:
         """Decide whether to challenge a label, if it is not the predicted one."""
         wrong = self._outcomes.corrected(self._probability_wrong(belief, y, rate))
         rule = self._challenge_rule
