@@ -45,18 +45,7 @@ _LOGISTIC_AMPLITUDE = 16.0
 
 
 class EnsembleGP(Seeded):
-    """An estimator around the experts of an `EnsembleCore`.
-
-    Attributes
-    ----------
-    n_learned
-        Number of examples learned; none is retained.
-    n_experts
-        Number of experts.
-    weights
-        Probability of each expert.
-
-    """
+    """An estimator around the experts of an `EnsembleCore`."""
 
     # _core     the experts over dictionaries
     # _weights  probability of each expert kept, a function of what the core has learned

@@ -321,14 +321,19 @@ def test_probabilities_are_smoothed_by_one_example():
 # --- either way
 
 
-def test_without_numba_trees_grow_in_numpy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numba", None)
+@pytest.fixture
+def chosen_again(monkeypatch):
+    """Nothing is known of numba, before the test and after it."""
     monkeypatch.delitem(sys.modules, "streamgp.trees.numba_backend", raising=False)
     home.fastest.cache_clear()
-    try:
-        assert home.fastest().__name__ == "streamgp.trees.numpy_backend"
-    finally:
-        home.fastest.cache_clear()
+    yield
+    home.fastest.cache_clear()
+
+
+@pytest.mark.usefixtures("chosen_again")
+def test_without_numba_trees_grow_in_numpy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert home.fastest().__name__ == "streamgp.trees.numpy_backend"
 
 
 def test_with_numba_trees_grow_compiled():
@@ -336,15 +341,11 @@ def test_with_numba_trees_grow_compiled():
     assert home.fastest().__name__ == "streamgp.trees.numba_backend"
 
 
+@pytest.mark.usefixtures("chosen_again")
 def test_with_numba_switched_off_trees_grow_in_numpy(monkeypatch):
     numba = pytest.importorskip("numba")
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    monkeypatch.delitem(sys.modules, "streamgp.trees.numba_backend", raising=False)
-    home.fastest.cache_clear()
-    try:
-        assert home.fastest().__name__ == "streamgp.trees.numpy_backend"
-    finally:
-        home.fastest.cache_clear()
+    assert home.fastest().__name__ == "streamgp.trees.numpy_backend"
 
 
 def test_trees_are_compiled_where_nothing_can_be_kept(monkeypatch):
