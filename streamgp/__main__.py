@@ -7,11 +7,28 @@ import signal
 import sys
 from typing import NoReturn
 
-from streamgp.cli import COMPLETE_VARIABLE
-
 
 def main() -> NoReturn:
+    """Run the command line; say in one line which file was imported in place of a module."""
+    try:
+        _main()
+    except Exception as error:
+        if (found := _in_the_way(error)) is None:
+            raise
+        name, file = found
+        print(
+            f"Error: {file} was imported in place of the module {name!r} that streamgp needs "
+            f"({type(error).__name__}: {' '.join(str(error).split())}); rename it, or start "
+            "streamgp in another directory",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+
+
+def _main() -> NoReturn:
     """Run the command line, with hashes that are the same in every process."""
+    from streamgp.cli import COMPLETE_VARIABLE
+
     # A shell that waits for what can follow a word needs no hashes, but an answer at once.
     if COMPLETE_VARIABLE not in os.environ:
         fix_hashes()
@@ -21,6 +38,38 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     run()
+
+
+def _in_the_way(error: BaseException) -> tuple[str, str] | None:
+    """Return a module's name and the file that hides it, if such a file was run before the error.
+
+    With `python -m` Python looks for modules in the working directory first, then in those of
+    `PYTHONPATH`, and only then where modules are installed.
+    """
+    from importlib.machinery import PathFinder
+
+    standard = os.path.dirname(os.__file__)
+    if standard not in sys.path:
+        return None
+    first = sys.path.index(standard)
+    files = [getattr(module, "__file__", None) for module in [*sys.modules.values()]]
+    files.append(getattr(error, "filename", None))  # of a SyntaxError
+    traced = error.__traceback__  # what failed to be imported is not in `sys.modules`
+    while traced is not None:
+        files.append(traced.tb_frame.f_code.co_filename)
+        traced = traced.tb_next
+    for file in files:
+        if not isinstance(file, str):
+            continue
+        directory, name = os.path.split(os.path.splitext(file)[0])
+        if name == "__init__":
+            directory, name = os.path.split(directory)
+        # Packages of a checkout, and the script `streamgp`, are meant.
+        if directory in sys.path[:first] and name not in ("streamgp", "connectors"):
+            meant = PathFinder.find_spec(name, sys.path[first:])
+            if meant is not None and meant.origin not in (None, file):
+                return name, file
+    return None
 
 
 def fix_hashes() -> None:

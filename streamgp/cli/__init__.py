@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 COMPLETE_VARIABLE: Final = "_STREAMGP_COMPLETE"
@@ -20,7 +21,9 @@ def _refuse_foreign_connectors() -> None:
     try:
         found = import_module("connectors")
     except Exception as error:  # importing a foreign package may raise anything
-        found, where = None, str(error) or type(error).__name__
+        spec = find_spec("connectors")
+        where = f"{spec.origin if spec else 'missing'}: {error or type(error).__name__}"
+        found = None
     else:
         where = str(getattr(found, "__file__", None) or "no __init__.py")
     if getattr(found, "PROJECT", None) == "streamgp":
@@ -28,13 +31,19 @@ def _refuse_foreign_connectors() -> None:
     from importlib.metadata import packages_distributions
 
     owners = {*packages_distributions().get("connectors", ())} - {"streamgp"}
-    owner = f"project {', '.join(sorted(owners))!r}" if owners else "another project"
-    print(
-        f"Error: package 'connectors' ({where}) belongs to {owner} or was damaged by it; install "
-        "streamgp into an environment of its own (python3 -m venv DIR), or remove that project and "
-        "install streamgp again (pip install --force-reinstall)",
-        file=sys.stderr,
-    )
+    if owners:
+        what = (
+            f"belongs to project {', '.join(sorted(owners))!r} or was damaged by it; install "
+            "streamgp into an environment of its own (python3 -m venv DIR), or remove that project "
+            "and install streamgp again (pip install --force-reinstall)"
+        )
+    else:
+        what = (
+            "was imported in place of streamgp's own; rename it, start streamgp in another "
+            "directory, or, if it is where packages are installed, install streamgp again (pip "
+            "install --force-reinstall)"
+        )
+    print(f"Error: package 'connectors' ({where}) {what}", file=sys.stderr)
     raise SystemExit(2)
 
 

@@ -422,6 +422,62 @@ def test_a_connectors_package_of_another_project_is_reported_in_one_line(tmp_pat
     assert "environment of its own" in line
 
 
+def test_a_file_in_place_of_a_module_is_reported_in_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "streamgp", "--version"]
+    fixed = {**os.environ, "PYTHONHASHSEED": "0"}
+    for file, code, why in (
+        # Two that every start imports: a module of Python, and one of those it is built on.
+        ("random.py", "", "ImportError: "),
+        ("click/__init__.py", "import of_theirs", "ModuleNotFoundError: "),
+    ):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(code)
+        done = subprocess.run(
+            command, env=fixed, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        name = Path(file).parts[0].removesuffix(".py")
+        (line,) = done.stderr.splitlines()
+        assert done.returncode == 2
+        assert line.startswith(
+            f"Error: {tmp_path / file} was imported in place of the module {name!r} that streamgp "
+            f"needs ({why}"
+        )
+        assert line.endswith("; rename it, or start streamgp in another directory")
+        (tmp_path / file).unlink()
+
+
+def test_files_that_hide_nothing_are_not_blamed_for_an_error(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    (tmp_path / "test.py").write_text("")  # hides a module of Python, but nobody imports it
+    code = (
+        "import mine\n"
+        "from streamgp.cli import main\n"
+        "main.main = lambda: {}['no']\n"
+        "from streamgp.__main__ import main\n"
+        "main()\n"
+    )
+    fixed = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=fixed, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "KeyError: 'no'"
+
+
+def test_a_connectors_folder_of_the_users_is_reported_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "connectors").mkdir()
+    file = tmp_path / "connectors" / "__init__.py"
+    for code, why in (("", ""), ("import of_theirs", ": No module named 'of_theirs'")):
+        file.write_text(code)
+        done = beside(tmp_path, "--version")
+        (line,) = done.stderr.splitlines()
+        assert done.returncode == 2
+        assert line.startswith(
+            f"Error: package 'connectors' ({file}{why}) was imported in place of streamgp's own; "
+            "rename it, start streamgp in another directory, "
+        )
+
+
 def test_a_text_in_place_of_a_whole_number_is_reported_as_one() -> None:
     done = run("replay", "log.csv", "--label", "room", "--limit", "many")
     assert done.returncode == 2
