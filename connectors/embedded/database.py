@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.embedded.directory import changed, in_words
-from connectors.storage.snapshots import replacing, sync_file
+from connectors.storage.snapshots import can_lock, replacing, sync_file
 from connectors.storage.sqlite import PROGRAMS
 from connectors.topics import (
     ALL_TOPICS,
@@ -58,6 +58,8 @@ DELETE_RETENTION_S = 86_400.0
 must not be older."""
 BUSY_S = 30.0
 """How long to wait while another process writes: on a stalled disk a commit may take over 10 s."""
+FIRST_S = 1.0
+"""How long to wait for the first lock; only then is it looked whether there are locks at all."""
 EMPTY_S = 1.0
 """How long to wait for readers, to empty the write-ahead log; meanwhile nobody can write."""
 
@@ -543,12 +545,20 @@ def _connected(path: Path) -> sqlite3.Connection:
             # The name as bytes, which need not be UTF-8; `mode=rw` never creates a file.
             f"file:{quote(os.fsencode(path))}?mode=rw",
             uri=True,
-            timeout=BUSY_S,
+            timeout=FIRST_S,
             isolation_level=None,  # `Database` begins and ends transactions itself
             check_same_thread=False,  # SQLite lets threads wait for each other
         )
     except sqlite3.Error as error:
         raise _in_words(path, error) from error
+    try:
+        connection.execute("PRAGMA user_version")
+    except sqlite3.Error as error:
+        if isinstance(told := _in_words(path, error), RefusedError):
+            connection.close()
+            raise told from error
+        # What may pass is waited for by the next statement.
+    connection.execute(f"PRAGMA busy_timeout = {1e3 * BUSY_S:.0f}")
     # A damaged name does not match its checksum, however it is decoded.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
@@ -595,6 +605,12 @@ def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
     """Convert an error of SQLite to one that says what went wrong, and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
+        # SQLite takes a lock that the file system does not give for one that another process has.
+        case sqlite3.SQLITE_BUSY if not can_lock(path.parent):
+            return RefusedError(
+                f"files in {path.parent} cannot be locked, as on some network file systems; name a "
+                "directory on a disk of this machine, or use Kafka"
+            )
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
             return BrokerError(
                 f"{path} is busy: another program has written to it for over {BUSY_S:g} s; stop "

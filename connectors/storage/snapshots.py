@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import monotonic, sleep
 from types import TracebackType
 
@@ -334,6 +335,10 @@ if sys.platform == "win32":
             os.lseek(descriptor, 0, os.SEEK_SET)
         return True
 
+    def can_lock(directory: Path) -> bool:  # noqa: ARG001
+        """Return whether parts of the files in a directory can be locked, as SQLite does."""
+        return True
+
     def _lock(descriptor: int) -> None:
         """Lock a file as soon as no other process has it."""
         while not _try_lock(descriptor):
@@ -351,6 +356,18 @@ else:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        return True
+
+    def can_lock(directory: Path) -> bool:
+        """Return whether parts of the files in a directory can be locked, as SQLite does.
+
+        Of a file of its own: closing one that SQLite uses would release the locks on that.
+        """
+        try:
+            with TemporaryFile(dir=directory) as file:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return error.errno != errno.ENOLCK
         return True
 
     def _lock(descriptor: int) -> None:

@@ -1,5 +1,6 @@
 """Topics in a database: contents, faults, and concurrent use."""
 
+import errno
 import json
 import os
 import re
@@ -316,6 +317,23 @@ def test_a_writer_that_is_waited_for_too_long_is_reported(topics, path, monkeypa
         assert not isinstance(raised.value, RefusedError)
         with pytest.raises(BrokerError, match=r"^worker client has failed \(.*\); start again$"):
             client.poll(0.0)
+
+
+def test_a_file_system_without_locks_is_reported_before_writers_are_waited_for(
+    topics, path, monkeypatch
+):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(database_module, "FIRST_S", 0.01)
+    # What SQLite makes of it: somebody else has the lock.
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr("fcntl.lockf", no_locks)
+        for use in (topics.identity, lambda: join(topics)):
+            with pytest.raises(RefusedError, match=r"^files in .*topics cannot be locked, as "):
+                use()
 
 
 def test_a_closed_client_is_unusable(topics):
