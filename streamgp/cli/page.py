@@ -201,9 +201,9 @@ def invite(
 ) -> None:
     """Print a link that lets a browser answer as NAME.
 
-    The link works once, within a week; the browser that opens it gets a cookie and stays invited.
-    Each browser needs a link of its own. --revoke shuts all of them out at once, including those
-    that have the page open. Their answers stay.
+    The link opens a page with a button, which works once, within a week; the browser gets a cookie
+    and stays invited. Each browser needs a link of its own. --revoke shuts all of them out at once,
+    including those that have the page open. Their answers stay.
 
     \b
     Examples:

@@ -138,8 +138,13 @@ class Browser:
         body = {"card": card, "answer_id": answer_id, "action": "label", "label": label, **more}
         return self.post("/api/answers", body)
 
+    def press(self, link: str, form: str = "", **headers: str | None) -> Reply:
+        """Press the button of the page that a link opens."""
+        sent = {"X-Streamgp": None, "Content-Type": "application/x-www-form-urlencoded"}
+        return self.post(f"/join/{link}", None, data=form.encode(), headers={**sent, **headers})
+
     def join(self, link: str, **headers: str | None) -> Reply:
-        """Exchange a link, as the page does that it leads to, and keep the cookie."""
+        """Exchange a link, as a program does, and keep the cookie."""
         reply = self.post(f"/join/{link}", {}, headers=headers)
         self.cookie = reply.headers.get("set-cookie", "").partition(";")[0] or None
         return reply

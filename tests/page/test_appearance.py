@@ -414,7 +414,7 @@ ERRORS_OF_PROGRAMS = {
     *("not_found", "wrong_host", "wrong_origin", "wrong_site"),
     # Shown with their reason, by the browser itself, or not at all.
     *("bad_preferences", "bad_reply", "cannot_undo"),
-    *("bad_day", "bad_link", "no_invites", "too_many_streams"),
+    *("bad_day", "bad_link", "too_many_streams"),
 }
 
 

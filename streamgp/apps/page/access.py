@@ -13,13 +13,14 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 import msgspec
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,6 +41,8 @@ AS_HEADER = "x-streamgp-as"
 trusted."""
 COOKIE_AGE_S = 400 * 86_400
 """The longest that browsers keep a cookie."""
+ATTEMPT_AGE_S = 7 * 86_400
+"""How long a browser that has seen a link may repeat the exchange, after a reply that was lost."""
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; object-src 'none'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
@@ -48,6 +51,10 @@ SECURITY_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+JOIN = "/join/"
+"""How the paths of links begin."""
+MIN_ATTEMPT = 16
+"""Least length of the secret with which a browser may repeat the exchange of a link."""
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _SAFE_METHODS = ("GET", "HEAD")
 _MAX_BUCKETS = 10_000
@@ -189,15 +196,40 @@ class Door:
         """The name of the cookie; browsers accept the prefix only with TLS."""
         return "__Host-streamgp" if self.is_tls else f"streamgp-{self.port}"
 
-    def set_cookie(self, response: Response, token: str) -> None:
+    def let_in(self, response: Response, token: str) -> None:
+        """Give the browser its token."""
+        self._set_cookie(response, self.cookie, token, COOKIE_AGE_S, "strict")
+
+    def token(self, request: Request) -> str | None:
+        return _cookie(request.headers, self.cookie)
+
+    def set_attempt(self, response: Response, attempt: str) -> None:
+        # Lax: most links are opened from a mail, which a strict cookie would not come along with.
+        self._set_cookie(response, self._attempt, attempt, ATTEMPT_AGE_S, "lax")
+
+    def end_attempt(self, response: Response) -> None:
+        self._set_cookie(response, self._attempt, "", 0, "lax")
+
+    def attempt(self, request: Request) -> str | None:
+        """Return the secret with which the browser may repeat the exchange of a link."""
+        found = _cookie(request.headers, self._attempt)
+        return None if found is None or len(found) < MIN_ATTEMPT else found
+
+    @property
+    def _attempt(self) -> str:
+        return f"{self.cookie}-link"
+
+    def _set_cookie(
+        self, response: Response, name: str, value: str, age_s: int, site: Literal["lax", "strict"]
+    ) -> None:
         response.set_cookie(
-            self.cookie,
-            token,
-            max_age=COOKIE_AGE_S,
+            name,
+            value,
+            max_age=age_s,
             path="/",
             secure=self.is_tls,
             httponly=True,
-            samesite="strict",
+            samesite=site,
         )
 
     def allows(self, host: str) -> bool:
@@ -350,6 +382,8 @@ class Guard:
         The invites; None if there is no login.
     routes
         The page's routes: a log may contain only their templates, not paths.
+    refusal
+        Returns the response to a refused request.
 
     """
 
@@ -361,12 +395,14 @@ class Guard:
         invites: Invites | None,
         traffic: Traffic,
         routes: Sequence[Route],
+        refusal: Callable[[Request, Refused], Response],
     ) -> None:
         self._app = app
         self._door = door
         self._invites = invites
         self._traffic = traffic
         self._routes = routes
+        self._refusal = refusal
         self._rates = Rates(RATE, BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -382,7 +418,7 @@ class Guard:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
@@ -390,7 +426,7 @@ class Guard:
             await self._app(scope, receive, send_secured)
         except Refused as refused:
             scope["streamgp.error"] = refused.error
-            await refused.response()(scope, receive, send_secured)
+            await self._refusal(Request(scope), refused)(scope, receive, send_secured)
         # A failure must not reveal data of other requests to the client or the log.
         except Exception as error:
             if status:
@@ -418,9 +454,9 @@ class Guard:
             )
         is_safe = scope["method"] in _SAFE_METHODS
         if not scope["path"].startswith("/api/") or scope["path"] == "/api/openapi.json":
-            # A link is exchanged. Another site can open the page, but not do so unseen.
+            # A link is exchanged. Another site can open its page, but not press the button there.
             if not is_safe:
-                self._check_writing(headers, host)
+                self._check_writing(headers, host, by_form=scope["path"].startswith(JOIN))
             return
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise Refused(
@@ -459,7 +495,7 @@ class Guard:
                 retry_after_s=wait_s,
             )
 
-    def _check_writing(self, headers: Headers, host: str) -> None:
+    def _check_writing(self, headers: Headers, host: str, *, by_form: bool = False) -> None:
         origin = f"{self._door.scheme}://{host}"
         if headers.get("origin") != origin:
             raise Refused(
@@ -468,15 +504,18 @@ class Guard:
                 "another site sent this, or a proxy changed the header Host",
                 f"the header Origin: {origin}, which follows from Host",
             )
-        if headers.get(HEADER) != "1":
-            raise Refused(
-                403, "no_header", "the header X-Streamgp is missing", "the header X-Streamgp: 1"
-            )
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise Refused(
-                415, "no_json", "the body is not JSON", "the header Content-Type: application/json"
-            )
+        if not (by_form and is_form(headers)):  # a form without a script can send neither
+            if headers.get(HEADER) != "1":
+                raise Refused(
+                    403, "no_header", "the header X-Streamgp is missing", "the header X-Streamgp: 1"
+                )
+            if _media_type(headers) != "application/json":
+                raise Refused(
+                    415,
+                    "no_json",
+                    "the body is not JSON",
+                    "the header Content-Type: application/json",
+                )
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > MAX_BODY:
             raise too_large()
@@ -505,6 +544,15 @@ class Guard:
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+
+
+def is_form(headers: Headers) -> bool:
+    """Return whether a request comes from a form, as browsers send it without a script."""
+    return _media_type(headers) == "application/x-www-form-urlencoded"
+
+
+def _media_type(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def no_http() -> Refused:

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Meta
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 
 from connectors.annotation.own_answers import CannotUndoError
 from connectors.annotation.replies import (
@@ -24,7 +23,7 @@ from connectors.annotation.replies import (
     PlainLabel,
 )
 from connectors.storage.snapshots import StateError
-from streamgp.apps.page.access import MAX_BODY, Refused, no_disk, too_large
+from streamgp.apps.page.access import MAX_BODY, MIN_ATTEMPT, Refused, no_disk, too_large
 from streamgp.apps.page.live import NotReadyError, NotSavedError
 
 BODY_S = 10.0
@@ -61,9 +60,9 @@ class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class JoinBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /join/{link}`: with a secret of the browser, the request can be repeated."""
+    """Body of `POST /join/{link}` by a program: with a secret of its own, it can repeat it."""
 
-    attempt: Annotated[str, Meta(min_length=16, max_length=200)] | None = None
+    attempt: Annotated[str, Meta(min_length=MIN_ATTEMPT, max_length=200)] | None = None
 
 
 class NoBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,6 +78,17 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
         If it is too large, too slow, or not as expected.
 
     """
+    data = await read_bytes(request)
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise Refused(400, "bad_body", str(error), "a body as in /api/openapi.json") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Refused(400, "bad_json", "the body is not JSON", "a JSON object, in UTF-8") from None
+
+
+async def read_bytes(request: Request) -> bytearray:
+    """Return the body of a request as it came; raise Refused if it is too large or too slow."""
     data = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
@@ -92,12 +102,7 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
         ) from None
     except ClientDisconnect:
         raise Refused(400, "cut_off", "the body ended early", "all of it") from None
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        raise Refused(400, "bad_body", str(error), "a body as in /api/openapi.json") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Refused(400, "bad_json", "the body is not JSON", "a JSON object, in UTF-8") from None
+    return data
 
 
 # --- errors
@@ -115,14 +120,11 @@ def other_key() -> Refused:
     return Refused(403, "other_key", "this invite is for another key", "the key in /api/me")
 
 
-async def refuse(request: Request, error: Exception) -> Response:
-    refused = error if isinstance(error, Refused) else _meaning(error)
-    request.scope["streamgp.error"] = refused.error
-    return refused.response()
-
-
-def _meaning(error: Exception) -> Refused:
+def refused_by(error: Exception) -> Refused:
+    """Return the refusal that an error means for the client."""
     match error:
+        case Refused():
+            return error
         case HTTPException(status_code=404):
             return Refused(404, "not_found", "there is nothing here", "see /api/openapi.json")
         case HTTPException():
@@ -173,7 +175,7 @@ ERRORS: tuple[type[Exception], ...] = (
     NotSavedError,
     StateError,
 )
-"""Errors that the layers below the routes raise and `refuse` handles."""
+"""Errors that the layers below the routes raise and `refused_by` translates."""
 
 
 # --- the description of the interface
@@ -187,7 +189,7 @@ def openapi() -> bytes:
     """Return the description of the interface, as JSON.
 
     `openapi.json` has what each request is for; here comes what all of them have in common: how the
-    guard and `refuse` answer, and the headers that requests need which change something.
+    guard and `refused_by` answer, and the headers that requests need which change something.
     """
     document = msgspec.json.decode((Path(__file__).parent / "openapi.json").read_bytes())
     for path, operations in document["paths"].items():

@@ -1,15 +1,17 @@
 """Invites: who may answer in a browser, stored in a file as hashes of secrets.
 
-An invite is a link that works once. Opening it gives the browser a token, which it sends with every
-request. Links and tokens are 256 random bits, so a plain hash protects them; a reader of the file
-cannot log in with its contents.
+An invite is a link that works once. Redeeming it gives the browser a token, which it sends with
+every request. Links and tokens have 256 random bits, so a plain hash protects them; a reader of the
+file cannot log in with its contents.
 
 """
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -168,19 +170,33 @@ class Invites:
         with self._changing() as invites:
             return invites.pop(name, None) is not None
 
-    def redeem(self, link: str) -> str | None:
-        """Exchange a link for a token; None if the link is unknown, expired or used."""
-        digest = _hash(link)
-        if not any(digest == each.sha256 for i in self._read().invites for each in i.links):
+    def invited(self, link: str, attempt: str | None = None) -> str | None:
+        """Return whose link it is, None if it cannot be redeemed; looking does not use it up."""
+        if attempt is not None and (person := self.person(_token(link, attempt))) is not None:
+            return person.name
+        for invite in self._read().invites:
+            if self._is_for(invite, link):
+                return invite.name
+        return None
+
+    def redeem(self, link: str, attempt: str | None = None) -> str | None:
+        """Exchange a link for a token; None if the link is unknown, expired or used.
+
+        The same attempt, a secret of the browser, gets the same token again: the first reply may
+        have been lost on the way.
+        """
+        if self.invited(link, attempt) is None:
             return None
+        token = _token(link, attempt)
         with self._changing() as invites:
             for name, invite in invites.items():
-                valid = self._valid(invite.links)
-                if digest in [each.sha256 for each in valid]:
-                    token = secrets.token_urlsafe(_N_BYTES)
+                if _hash(token) in invite.tokens:
+                    return token
+                if self._is_for(invite, link):
+                    others = (x for x in self._valid(invite.links) if x.sha256 != _hash(link))
                     invites[name] = replace(
                         invite,
-                        links=tuple(each for each in valid if each.sha256 != digest),
+                        links=tuple(others),
                         tokens=(*invite.tokens, _hash(token)),
                     )
                     return token
@@ -190,6 +206,9 @@ class Invites:
 
     def _valid(self, links: tuple[_Link, ...]) -> tuple[_Link, ...]:
         return tuple(link for link in links if self._clock() <= link.until)
+
+    def _is_for(self, invite: _Invite, link: str) -> bool:
+        return _hash(link) in [each.sha256 for each in self._valid(invite.links)]
 
     def _look(self) -> None:
         """Read the file if it has changed since it was last read."""
@@ -241,6 +260,14 @@ class Invites:
 def invites_of(config: WorkerConfig, file: Path | None) -> Invites:
     """Return the invites of a deployment, from a file or from the usual place."""
     return Invites(Path(config.worker.state) / INVITES if file is None else file)
+
+
+def _token(link: str, attempt: str | None) -> str:
+    """Return a new token, or the one that follows from two secrets: link and attempt."""
+    if attempt is None:
+        return secrets.token_urlsafe(_N_BYTES)
+    key, said = (secret.encode("utf-8", "replace") for secret in (link, attempt))
+    return urlsafe_b64encode(hmac.digest(key, said, "sha256")).decode().rstrip("=")
 
 
 def _hash(secret: str) -> str:

@@ -8,6 +8,7 @@ A Starlette application. `access` decides who may use it, and the desk what is a
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -22,7 +23,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from connectors.annotation.annotator_counts import Progress
@@ -36,6 +37,7 @@ from streamgp.apps.page.access import (
     Guard,
     Refused,
     Traffic,
+    is_form,
     json_response,
 )
 from streamgp.apps.page.http import (
@@ -50,10 +52,11 @@ from streamgp.apps.page.http import (
     openapi,
     other_key,
     read_body,
-    refuse,
+    refused_by,
     static_files,
 )
 from streamgp.apps.page.invites import Invites, Person
+from streamgp.apps.page.join import ask, refusal, replaced
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.preferences import (
     BadPreferencesError,
@@ -128,7 +131,6 @@ class Page:
     """
 
     # _herald     notifies the browsers of changes
-    # _exchanged  tokens by link and attempt: a reply that was lost is given once more
     # _durations  durations of answers, from the request to the response
     def __init__(
         self,
@@ -148,7 +150,6 @@ class Page:
         self._preferences = preferences
         self._clock = clock
         self._herald = Herald(self)
-        self._exchanged: dict[tuple[str, str | None], str] = {}
         self._durations = Histogram(BOUNDS_S)
         self._static = static_files()
         self._openapi = openapi()
@@ -162,9 +163,10 @@ class Page:
                     invites=invites,
                     traffic=self.traffic,
                     routes=routes,
+                    refusal=refusal,
                 )
             ],
-            exception_handlers=dict.fromkeys((HTTPException, Refused, *ERRORS), refuse),
+            exception_handlers=dict.fromkeys((HTTPException, Refused, *ERRORS), _refuse),
             lifespan=self._lifespan,
         )
         self.app.router.redirect_slashes = False
@@ -231,22 +233,26 @@ class Page:
         return Response(file.compressed, media_type=file.media_type, headers=headers)
 
     async def link(self, request: Request) -> Response:
-        """Return the page, which exchanges the link: a program that only looks does not use it up.
-
-        The page goes on for a browser that has a cookie (its annotator opened the link again), and
-        otherwise says that an invite is needed.
-        """
-        self._required_invites()
-        return await self.file(request, name="index.html")
+        """Return a page that says for whom the link is; only the button there uses it up."""
+        link, invites = request.path_params["link"], self._required_invites()
+        attempt = self._door.attempt(request)
+        name = await asyncio.to_thread(invites.invited, link, attempt)
+        person = self._person(request)
+        if name is None or (person is not None and person.name == name):
+            # The page goes on for a browser that has a cookie, or says that an invite is needed.
+            return RedirectResponse("/", 303)
+        response = ask(request, name, person)
+        if attempt is None:
+            self._door.set_attempt(response, secrets.token_urlsafe(32))
+        return response
 
     async def join(self, request: Request) -> Response:
-        """Exchange a link that works once for a cookie."""
+        """Exchange a link that works once for a cookie, by the button or by a program."""
         link, invites = request.path_params["link"], self._required_invites()
+        if is_form(request.headers):
+            return await self._join_by_button(request, link, invites)
         attempt = (await read_body(request, JoinBody)).attempt
-        token = await asyncio.to_thread(invites.redeem, link)
-        if attempt is not None and token is not None:
-            self._exchanged[link, attempt] = token
-        token = token or self._exchanged.get((link, attempt))
+        token = await asyncio.to_thread(invites.redeem, link, attempt)
         if token is None:
             raise Refused(
                 403,
@@ -255,8 +261,29 @@ class Page:
                 "a new one, as `streamgp invite` prints it",
             )
         response = json_response({})
-        self._door.set_cookie(response, token)
+        self._door.let_in(response, token)
         return response
+
+    async def _join_by_button(self, request: Request, link: str, invites: Invites) -> Response:
+        replaces, attempt = await replaced(request), self._door.attempt(request)
+        name = await asyncio.to_thread(invites.invited, link, attempt)
+        response = RedirectResponse("/", 303)
+        # The page itself did not get this cookie if another site, such as a mail's, led to it.
+        person = self._person(request)
+        if person is not None and person.name == name:
+            return response  # the link remains for another device
+        if name is not None and person is not None and person.token_id != replaces:
+            return ask(request, name, person)
+        token = await asyncio.to_thread(invites.redeem, link, attempt)
+        if token is not None:
+            self._door.end_attempt(response)
+            self._door.let_in(response, token)
+        return response
+
+    def _person(self, request: Request) -> Person | None:
+        """Return as whom a browser answers that requests a page."""
+        token = self._door.token(request)
+        return None if token is None or self._invites is None else self._invites.person(token)
 
     def _required_invites(self) -> Invites:
         if self._invites is None:
@@ -724,6 +751,12 @@ def prometheus(traffic: Traffic, answers: Histogram, gauges: Mapping[str, float]
         lines.append(f"# TYPE streamgp_page_{name} gauge")
         lines.append(f"streamgp_page_{name} {value:g}")
     return "\n".join(lines) + "\n"
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    refused = refused_by(error)
+    request.scope["streamgp.error"] = refused.error
+    return refusal(request, refused)
 
 
 def person_of(request: Request) -> Person:

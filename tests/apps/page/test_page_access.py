@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -256,6 +257,9 @@ def test_who_has_not_got_the_cookie_asks_again_but_nobody_else(
         assert served.browser().post(path, other).body["error"] == "bad_link"
     again = served.browser().post(path, secret)
     assert again.headers["set-cookie"] == lost.headers["set-cookie"]
+    with Served(MemoryTopics(), invites=Invites(invites.path)) as restarted:
+        token = restarted.browser().post(path, secret).headers["set-cookie"].partition("=")[2]
+    assert token == lost.headers["set-cookie"].partition("=")[2]
     bens = f"/join/{invites.invite('ben')}"
     assert served.browser().post(bens, {"attempt": "short"}).body["error"] == "bad_body"
     assert served.browser().post(bens, {}).status == 200
@@ -266,16 +270,59 @@ def test_who_only_looks_at_a_link_does_not_use_it_up(served: Served, invites: In
     """A messenger that shows a preview, a scanner of mail, a browser that fetches ahead."""
     link = invites.invite("ann")
     looking = served.browser()
-    page = looking.get("/")
     for accept in ("text/html,application/xhtml+xml,*/*;q=0.8", "*/*"):
         reply = looking.get(f"/join/{link}", Accept=accept)
-        assert (reply.status, reply.body) == (200, page.body)
-        assert "set-cookie" not in reply.headers
+        assert (reply.status, reply.headers["cache-control"]) == (200, "no-store")
+        assert b"<script" not in reply.body
     assert looking.send("HEAD", f"/join/{link}").status == 200
     assert looking.get("/api/me").status == 401
-    assert looking.join(link).status == 200
-    # Which links are still of use is not told to those who look.
-    assert looking.get("/join/guess").body == page.body
+    assert looking.press(link).status == 303
+    # To whoever cannot use it, a link names nobody.
+    for useless in (link, "guess"):
+        reply = looking.get(f"/join/{useless}")
+        assert (reply.status, reply.headers["location"], reply.body) == (303, "/", b"")
+
+
+def test_a_link_says_for_whom_it_is_and_its_button_lets_in(
+    served: Served, invites: Invites
+) -> None:
+    link = invites.invite("<b>\u202eann")
+    shown = served.browser().get(f"/join/{link}", **{"Accept-Language": "fr, de-AT;q=0.8, en"})
+    assert "Als <bdi>&lt;b&gt;\\u202eann</bdi> antworten?" in shown.body.decode()
+    # Else browsers send no form, or none with an origin.
+    assert "form-action 'self'; frame-ancestors 'none'" in shown.headers["content-security-policy"]
+    assert shown.headers["referrer-policy"] == "strict-origin"
+    attempt, *flags = shown.headers["set-cookie"].split("; ")
+    assert {"HttpOnly", "SameSite=lax", "Path=/"} <= set(flags)
+    browser = served.browser(attempt)
+    lost = browser.press(link)
+    assert (lost.status, lost.headers["location"]) == (303, "/")
+    for other in (None, attempt.partition("=")[0] + "=", attempt[:-1]):
+        assert "set-cookie" not in served.browser(other).press(link).headers
+    assert browser.get(f"/join/{link}").status == 200
+    again = browser.press(link)
+    assert again.headers["set-cookie"] == lost.headers["set-cookie"]
+    browser.cookie = again.headers["set-cookie"].partition(";")[0]
+    assert browser.get("/api/me").body["name"] == "<b>\u202eann"
+
+
+def test_who_answers_in_a_browser_is_named_before_another_does(
+    served: Served, invites: Invites
+) -> None:
+    ann, link = person(served, invites), invites.invite("ben")
+    # Without the cookie, as from a mail, only the button can tell.
+    shown = ann.get(f"/join/{link}"), ann.press(link), ann.press(link, "replaces=guess")
+    for reply in shown:
+        assert (reply.status, "set-cookie" in reply.headers) == (200, reply is shown[0])
+        assert "So far, <bdi>ann</bdi> answers in this browser." in reply.body.decode()
+    assert ann.get("/api/me").body["name"] == "ann"
+    own = invites.invite("ann")  # remains, for another device
+    for reply in (ann.get(f"/join/{own}"), ann.press(own)):
+        assert (reply.status, "set-cookie" in reply.headers) == (303, False)
+    [replaces] = re.findall('name="replaces" value="(.+?)"', shown[1].body.decode())
+    ann.cookie = ann.press(link, f"replaces={replaces}").headers["set-cookie"].partition(";")[0]
+    assert ann.get("/api/me").body["name"] == "ben"
+    assert served.browser().press(own).headers["location"] == "/"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +331,7 @@ def test_who_only_looks_at_a_link_does_not_use_it_up(served: Served, invites: In
         ({"Origin": "https://evil.example"}, "wrong_origin"),
         ({"Origin": None}, "wrong_origin"),
         ({"X-Streamgp": None}, "no_header"),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, "no_json"),
+        ({"Content-Type": "text/plain"}, "no_json"),
     ],
 )
 def test_no_other_site_exchanges_a_link_unseen(
@@ -294,15 +341,21 @@ def test_no_other_site_exchanges_a_link_unseen(
     browser = person(served, invites)
     reply = browser.post(f"/join/{link}", {}, headers=header)
     assert (reply.body["error"], "set-cookie" in reply.headers) == (error, False)
+    if error == "wrong_origin":
+        form = browser.press(link, **header)
+        assert (form.status, "set-cookie" in form.headers) == (403, False)
+        assert "“wrong_origin”" in form.body.decode()
     assert browser.get("/api/me").body["name"] == "ann"
     assert served.browser().join(link).status == 200
 
 
 def test_a_link_says_that_a_page_without_login_has_no_invites() -> None:
     with Served(MemoryTopics()) as served:
-        reply = served.browser().get("/join/any", Accept="text/html")
+        reply = served.browser().get("/join/any")
+        shown = served.browser().get("/join/any", Accept="text/html")
     assert (reply.status, reply.body["error"]) == (403, "no_invites")
     assert reply.body["expected"] == "a page that was started without --as"
+    assert (shown.status, b"needs no invite" in shown.body) == (403, True)
 
 
 def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(

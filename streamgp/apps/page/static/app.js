@@ -364,23 +364,6 @@ async function loadLanguage(code) {
   }
 }
 
-/** Exchange the link of an invite for a cookie: programs that only look at links run no scripts, and use none up. */
-async function join() {
-  if (document.prerendering) await new Promise((resolve) => document.addEventListener("prerenderingchange", resolve, { once: true }));
-  // With an id that a reload keeps: a repeat, after a reply that was lost, gets the cookie as well.
-  const begun = remembered("join", null);
-  const attempt = begun?.path === location.pathname ? begun.attempt : newId();
-  remember("join", { path: location.pathname, attempt });
-  try {
-    await whenReached(() => post(location.pathname, { attempt }));
-  } catch (error) {
-    if (error.error !== "bad_link") return showShut(error);
-    // It was used before. A browser that used it has a cookie, others are told that they need an invite.
-  }
-  remember("join", null);
-  location.replace("/");
-}
-
 /** Say that an invite is needed, or why else the page does not open. */
 function showShut(error) {
   const why = error.isStranger ? null : element("p", { class: "quiet" }, text("refused.page", { why: whyRefused(error) }));
@@ -389,16 +372,11 @@ function showShut(error) {
 
 async function start() {
   useTheme();
-  const isLink = location.pathname.startsWith("/join/");
-  const asked = isLink ? null : get("/api/me");
+  const asked = get("/api/me");
   // Read below, as there are no texts yet to say what is wrong.
-  asked?.catch(() => {});
+  asked.catch(() => {});
   await loadLanguage(chosenLanguage([remembered("language", null), ...navigator.languages]));
   byId("main").replaceChildren(resting("loading"));
-  if (isLink) {
-    await join();
-    return;
-  }
   let me;
   try {
     me = await whoAmI(asked);
