@@ -55,7 +55,7 @@ from streamgp.interactive.messages import (
     Rejected,
     Retraction,
 )
-from streamgp.interactive.retract import kept_of, merged, to_undo
+from streamgp.interactive.retracted_log import kept_of, merged, to_undo
 from streamgp.interactive.state.snapshot import SnapshotError
 
 # --- Results of a batch: records to write, counts, and verdicts on the inputs.

@@ -131,6 +131,39 @@ def by_event(lines: Iterable[LabelledExample]) -> dict[str, list[LabelledExample
     return about
 
 
+def name_of(line: LabelledExample) -> tuple[str, int]:
+    """Return what identifies a line in the log of one key."""
+    return line.event_id, line.revision
+
+
+def in_force(log: Iterable[LabelledExample]) -> list[LabelledExample]:
+    """Return the lines of a consensus log that count, in the order learned.
+
+    Lines before a withdrawal do not count, nor withdrawals that are followed by a label, nor lines
+    of an earlier event with the same id.
+
+    Examples
+    --------
+    >>> def line(revision, y):
+    ...     return LabelledExample(
+    ...         event_id="e1", revision=revision, sequence=revision + 1, x={}, y=y,
+    ...         origin="withdrawn" if y is None else "asked", learned_at=0.0,
+    ...     )
+    >>> [each.revision for each in in_force([line(0, "a"), line(1, None)])]
+    [1]
+    >>> [each.revision for each in in_force([line(0, "a"), line(1, None), line(2, "b")])]
+    [2]
+
+    """
+    about: dict[str, list[LabelledExample]] = {}
+    for line in by_sequence(log):
+        lines = about.setdefault(line.event_id, [])
+        if line.y is None or line.revision == 0 or (lines and lines[-1].y is None):
+            lines.clear()
+        lines.append(line)
+    return by_sequence(line for lines in about.values() for line in lines)
+
+
 def last_answer(lines: Sequence[LabelledExample]) -> LabelledExample | None:
     """Return the line of the last answer about an event, second answers aside, or None."""
     return next((line for line in reversed(lines) if line.origin != "aggregated"), None)

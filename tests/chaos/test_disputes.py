@@ -31,8 +31,7 @@ from connectors.worker.settings import WorkerSettings
 from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import build_loops, load_deployed
 from streamgp.apps.maintenance.forget import NOT_YET
-from streamgp.interactive.consensus_log import examples_in
-from streamgp.interactive.retract import in_force
+from streamgp.interactive.consensus_log import examples_in, in_force
 from tests.helpers.topics import everything
 
 from .disputes import HONEST, LIAR, SUPERVISOR, Script, number_of, scenes

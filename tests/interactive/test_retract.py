@@ -32,8 +32,9 @@ from streamgp.interactive import (
     Retraction,
     examples_in,
 )
+from streamgp.interactive.consensus_log import in_force
 from streamgp.interactive.people import People
-from streamgp.interactive.retract import in_force, without
+from streamgp.interactive.retracted_log import without
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
 from streamgp.scaling import RenewedScaling
 from tests.helpers.laws import examples

@@ -22,10 +22,10 @@ from streamgp.interactive import (
     examples_in,
     moderator,
 )
-from streamgp.interactive.consensus_log import by_event, last_answer
+from streamgp.interactive.consensus_log import by_event, in_force, last_answer
 from streamgp.interactive.messages import ASKED_AGAIN, SAME_ANNOTATOR, SECOND_ANNOTATOR
 from streamgp.interactive.rebuild import recovered_parts
-from streamgp.interactive.retract import in_force, without
+from streamgp.interactive.retracted_log import without
 from streamgp.interactive.teaching import teach
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ComparingLearner, JudgingLearner, ScriptedTalk

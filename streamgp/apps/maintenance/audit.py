@@ -33,7 +33,7 @@ from streamgp.apps.deployment.deployment import everything, visit
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.printable import printable
-from streamgp.interactive.consensus_log import by_event, examples_in
+from streamgp.interactive.consensus_log import by_event, examples_in, in_force
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
     Answer,
@@ -46,7 +46,6 @@ from streamgp.interactive.messages import (
     Message,
     Retraction,
 )
-from streamgp.interactive.retract import in_force
 
 Kind: TypeAlias = Literal[
     "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated", "outdated"

@@ -25,9 +25,8 @@ from streamgp.apps.console import number, seen, tell
 from streamgp.apps.deployment.deployment import everything, readable_topics, visit
 from streamgp.common.printable import path_text, printable
 from streamgp.common.private_files import write_private
-from streamgp.interactive.consensus_log import by_event, last_answer
+from streamgp.interactive.consensus_log import by_event, in_force, last_answer
 from streamgp.interactive.messages import Challenge, LabelledExample, LabelRequest
-from streamgp.interactive.retract import in_force
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 Row: TypeAlias = dict[str, Any]

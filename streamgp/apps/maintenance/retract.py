@@ -42,6 +42,7 @@ from streamgp.apps.deployment.deployment import (
 )
 from streamgp.apps.maintenance.forget import NOT_YET, interruptible
 from streamgp.common.printable import printable
+from streamgp.interactive.consensus_log import in_force
 from streamgp.interactive.messages import (
     Cancel,
     Challenge,
@@ -50,7 +51,8 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Retraction,
 )
-from streamgp.interactive.retract import contests, in_force, to_undo, with_again, without
+from streamgp.interactive.retract import contests
+from streamgp.interactive.retracted_log import to_undo, with_again, without
 
 _SETTLED_S = 10.0
 """How long the results of a request may become visible after its position."""
