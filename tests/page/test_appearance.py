@@ -197,9 +197,9 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
     scene.write(
         challenge(5, at=at, key=HOSTILE[0], given=HOSTILE[2], suggested=doubtful, annotator="<i>")
     )
-    scene.write(
-        label_request(6, at=at, key=HOSTILE[0], x={"<i>name</i>": "<img src=x>"}, reason="<i>rule")
-    )
+    written = "<b>Dear Ann</b>,\n\n\tplease " + 400 * "read "
+    x = {"n": 1.0, "<i>name</i>": "<img src=x>", "mail": written}
+    scene.write(label_request(6, at=at, key=HOSTILE[0], x=x, reason="<i>rule"))
     with (scene.directory / "w.toml").open("a") as file:  # a challenge of <i>, shown to others
         file.write("[people]\nowners = false\n")
     scene.start()
@@ -207,12 +207,19 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
     expect(page.get_by_role("button", name=f"Keep {HOSTILE[2]}", exact=True)).to_be_visible()
     assert foreign_elements(page) == 0
     page.keyboard.press("k")
-    for _ in range(2):
+    for n in range(2):
         expect(page.locator("#card.kind-label")).to_be_visible()
         for label in HOSTILE[:4]:
             expect(page.get_by_role("button", name=label, exact=True).first).to_be_visible()
         assert foreign_elements(page) == 0
         assert "broken" not in page.title()
+        if n == 1:
+            text = page.locator(".features li").first.locator(".prose")
+            expect(text).to_have_text(written[:800] + "…", use_inner_text=True)
+            page.get_by_role(
+                "button", name=f"Show the other {len(written) - 800} characters"
+            ).click()
+            expect(text).to_have_text(written, use_inner_text=True)
         page.get_by_role("button", name=HOSTILE[1], exact=True).first.click()
     expect(page.locator(".rest.done")).to_be_visible()
     assert [one.y for one in scene.answers()] == [HOSTILE[2], HOSTILE[1], HOSTILE[1]]

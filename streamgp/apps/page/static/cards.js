@@ -2,7 +2,7 @@
 
 import { button, drawn, element, isTyping } from "./dom.js";
 import { secondsLeft } from "./desk.js";
-import { FEW, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
+import { FEW, gridOf, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
 import { ago, budgetShown, dayOf, decimalSign, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
 import { shownValue } from "./charts.js";
 
@@ -356,18 +356,18 @@ class Picker {
     if (!isSearching && this.recent.length > 0) {
       children.push(
         element("h3", { class: "row-title" }, text("recent")),
-        element("div", { class: "grid recent" }, this.recent.map((label) => this.labelButton(label))),
+        this.grid(this.recent, { name: "recent" }),
         element("h3", { class: "row-title" }, text("all_labels")),
       );
     }
     children.push(
-      element("div", { class: "grid" }, shown.map((label, i) => this.labelButton(label, isSearching && i === 0))),
+      this.grid(shown, { best: isSearching }),
     );
     if (found.length > shown.length) children.push(element("p", { class: "quiet" }, text("search.more", { n: found.length - shown.length })));
     if (!isSearching && this.elsewhere.length > 0) {
       children.push(
         element("h3", { class: "row-title" }, text("elsewhere_labels")),
-        element("div", { class: "grid elsewhere" }, this.elsewhere.slice(0, MOST_ELSEWHERE).map((label) => this.labelButton(label))),
+        this.grid(this.elsewhere.slice(0, MOST_ELSEWHERE), { name: "elsewhere" }),
       );
     }
     if (isSearching && this.create !== null && !this.labels.includes(written.trim())) {
@@ -392,6 +392,10 @@ class Picker {
     return this.create === null ? text("search.none") : text("search.create", { label: written });
   }
 
+  grid(labels, { name = "", best = false } = {}) {
+    return element("div", { class: `${gridOf(labels)} ${name}` }, labels.map((label, i) => this.labelButton(label, best && i === 0)));
+  }
+
   labelButton(label, best = false) {
     return button(labelNode(label), {
       key: best ? "↵" : (this.keys.get(label) ?? null),
@@ -409,7 +413,7 @@ class Picker {
 /** A card that asks for a label or a number; the suggestion is hidden until requested. */
 class RequestView extends View {
   commandButtons() {
-    return [this.declineButtons(), ...super.commandButtons(), ...this.hintButton(), ...this.undoButton()];
+    return [this.declineButtons(), ...super.commandButtons(), ...this.hintButton(), this.undoButton()];
   }
 
   /** One button in two parts: "don't know", and the reason. */
@@ -439,16 +443,18 @@ class RequestView extends View {
 
   undoButton() {
     this.undone = element("span", {});
-    return this.renewUndo() ? [button(this.undone, { key: "u", class: "command undo", on: () => this.desk.undo() })] : [];
+    this.undoing = button(this.undone, { key: "u", class: "command undo", on: () => this.desk.undo() });
+    this.renewUndo();
+    return this.undoing;
   }
 
-  /** Show on the button which answer it takes back; returns whether there is one. */
+  /** Show on the button which answer it takes back, if there is one. */
   renewUndo() {
     const last = this.desk.past().find((one) => one.can_change);
-    if (last === undefined) return false;
+    this.undoing.hidden = last === undefined;
+    if (last === undefined) return;
     const label = (last.label ?? null) === null ? text("declined") : labelNode(last.label);
     this.undone.replaceChildren(...parts("undo", { label }));
-    return true;
   }
 
   /** Whether there is a suggestion, and it is still hidden. */

@@ -31,6 +31,7 @@ export function averagesOf(feature) {
 /** Format the value of a feature. */
 export function shownValue(value, unit = null, digits = 4) {
   if (value === null || value === undefined) return "–";
+  if (typeof value === "boolean") return text(value ? "value.yes" : "value.no");
   const written = typeof value === "number" ? number(value, digits) : String(value);
   return unit ? `${written}\u202f${unit}` : written;
 }

@@ -3,7 +3,7 @@
 import { get, post, put } from "./api.js";
 import { typedNumber, whyNoNumber } from "./cards.js";
 import { button, byId, element, remember, remembered } from "./dom.js";
-import { FEW, labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
+import { FEW, gridOf, labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
 import { dayOf, LANGUAGES, language, parts, text, timeOfDay, whyRefused } from "./texts.js";
 
 const MOST_SHOWN = 200;
@@ -127,7 +127,7 @@ function numberField(send) {
 
 function labelChoice({ labels = [], label: current }, pick) {
   const others = (labels ?? []).filter((label) => label !== current);
-  const list = element("div", { class: "grid" });
+  const list = element("div", { class: gridOf(others) });
   // With few labels to choose from, the keyboard of a phone would only hide them.
   const field = element("input", { type: "search", id: "other-label", autocomplete: "off", autofocus: others.length > FEW });
   const found = () => {

@@ -8,6 +8,7 @@ export const KEYS = [..."123456789abegijlmoqrtvwxyz"];
 
 /** With more labels than this, there is a search field, and a separate row of recent ones. */
 export const FEW = 9;
+const LONG = 40;
 const RECENT = 6;
 const MOST_TABLES = 50;
 const NUMBER_LIKE = /^\s*([+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|true|false|nan|[+-]?inf(inity)?)\s*$/i;
@@ -22,6 +23,9 @@ export function shownLabel(label) {
 /** Return a label as an element that confines any direction marks inside it. */
 export const labelNode = (label, properties = {}) =>
   element("bdi", { class: "label", ...properties }, shownLabel(label));
+
+/** Return the class of a grid of label buttons: wide ones if a label takes more than three lines of a narrow one. */
+export const gridOf = (labels) => (labels.some((label) => shownLabel(label).length > LONG) ? "grid long" : "grid");
 
 /** Return the labels with one more inserted, unless the server may read it as another type. */
 export function withLabel(labels, label) {

@@ -7,29 +7,35 @@ import { ago, count, number, parts, percent, span, text, timeOfDay, whyRefused }
 
 const FEATURES = 6;
 const MOMENTS = 8;
+/** Characters of a text that fit beside its name, and those shown of one below it until more are asked for. */
+const SHORT_TEXT = 18;
+const SHOWN_TEXT = 800;
 
 const panel = (name, ...children) =>
   element("section", { class: `panel panel-${name}` }, element("h3", {}, text(`panel.${name}`)), ...children);
 
 /** Return everything that describes the event. */
 export function whatHappened(card, desk) {
+  const both = [around(card), features(card)];
   return element(
     "div",
     { class: "evidence" },
     card.kind === "challenge" ? examples(card, desk) : null,
-    around(card),
-    features(card),
+    (card.x ?? []).some(isProse) ? both.reverse() : both,
     excerpt(card),
     trackPanel(card),
     experts(card),
   );
 }
 
-/** The features, those that best distinguish classes first. */
+/** Whether a feature is a text to be read. */
+const isProse = ({ value }) => typeof value === "string" && (value.length > SHORT_TEXT || value.includes("\n"));
+
+/** The features: texts to be read, then those that best distinguish classes. */
 function features(card) {
-  const all = card.x ?? [];
+  const all = [...(card.x ?? [])].sort((one, other) => isProse(other) - isProse(one));
   if (all.length === 0) return null;
-  const averaged = averagesOf(all[0]).map(([label]) => label);
+  const averaged = averagesOf(all.find((one) => !isProse(one)) ?? all[0]).map(([label]) => label);
   const labels = card.labels?.length > 0 ? card.labels : [...averaged];
   const classes = averaged.sort((one, other) => labels.indexOf(one) - labels.indexOf(other));
   const colours = paletteOf(labels, classes);
@@ -50,13 +56,31 @@ function features(card) {
 }
 
 const featureRow = (feature, classes, labels) =>
-  element(
-    "li",
-    { class: "feature" },
-    nameNode(feature.name),
-    element("span", { class: "value" }, element("bdi", {}, shownValue(feature.value, feature.unit))),
-    featureBar(feature, classes, labels),
-  );
+  isProse(feature)
+    ? element("li", { class: "text" }, nameNode(feature.name), prose(feature.value))
+    : element(
+        "li",
+        { class: "feature" },
+        nameNode(feature.name),
+        element("span", { class: "value" }, element("bdi", {}, shownValue(feature.value, feature.unit))),
+        featureBar(feature, classes, labels),
+      );
+
+/** A text to be read, with its lines; a very long one in two parts. */
+function prose(written) {
+  const place = element("p", { class: "prose", dir: "auto", tabindex: "-1" }, written.slice(0, SHOWN_TEXT));
+  if (written.length <= SHOWN_TEXT) return place;
+  const all = button(text("text.more", { n: written.length - SHOWN_TEXT }), {
+    class: "quiet more",
+    on: () => {
+      place.textContent = written;
+      place.focus();
+      all.remove();
+    },
+  });
+  place.append("…");
+  return [place, all];
+}
 
 const PLACE = /^(lat|latitude|lon|lng|longitude)$/i;
 
@@ -199,7 +223,7 @@ function differenceCell({ value, differs }, here) {
   const word = bothNumbers ? text(value > here ? "examples.more" : "examples.less") : text("examples.other");
   return element(
     "td",
-    { role: "cell", class: "differs" },
+    { role: "cell", class: bothNumbers ? "differs" : "differs words" },
     element("span", { class: "sign", "aria-hidden": "true" }, sign),
     element("span", { class: "unseen" }, word),
     "\u202f",
