@@ -10,18 +10,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamgp.base import State
-from streamgp.interactive.consensus_log import by_event, by_sequence, examples_in, last_answer
+from streamgp.interactive.consensus_log import by_event, by_sequence, last_answer
 from streamgp.interactive.conversation_record import Conversation, SecondQuestion
+from streamgp.interactive.event_store import EventStore
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Event, LabelledExample
+from streamgp.interactive.moderator import SavedModerator
 from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
-from streamgp.interactive.state.serialize import (
-    HEAD,
-    Resumable,
-    plain_record,
-    resumable,
-)
+from streamgp.interactive.state.serialize import HEAD, Resumable, all_parts, resumable
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import teach
 
@@ -167,24 +164,17 @@ def recovered_parts(
     lines = by_sequence(log)
     for _ in teach(model, lines):
         pass  # what it refuses stays on record, as in any rebuilt learner
-    records = _records(lines)
-    people = LoopRules(**arguments).people
-    if people.asks_twice or people.quarantine:  # nor may the name of a second question
-        for record in records:
-            record.second = SecondQuestion()
-    head = {
-        "sequence": max(at_least, lines[-1].sequence if lines else 0),
-        "pages": 0,
-        "events": len(records),
-        "remembered": len(records),
-        "alarms": 0,
-        "learned": len(examples_in(lines)),
-        "model": model.state(),
-        "fingerprint": model.fingerprint(),
-        "recent": [plain_record(record, None) for record in records],
-        "quarantine": (quarantine or Quarantine()).state(),
-    }
-    return InteractiveLoop.from_parts({HEAD: head}, lines, fresh, **arguments).parts()
+    rules = LoopRules(**arguments)
+    moderator = SavedModerator(model, EventStore(rules.answer_horizon_s))
+    for record in _records(lines):
+        if rules.people.asks_twice or rules.people.quarantine:
+            record.second = SecondQuestion()  # nor may the name of a second question
+        moderator.memory.take_over(record)
+    moderator.memory.n_added = len(moderator.memory)
+    moderator.lines.sequence = max(at_least, lines[-1].sequence if lines else 0)
+    moderator.quarantine = quarantine or Quarantine()
+    parts = all_parts(moderator, model.fingerprint())
+    return InteractiveLoop.from_parts(parts, lines, fresh, **arguments).parts()
 
 
 def _records(lines: list[LabelledExample]) -> list[Conversation]:
