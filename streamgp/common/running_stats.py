@@ -93,6 +93,17 @@ class Moments:
         self.mean -= weight * delta / self.n
         self.m2 = max(self.m2 - weight * delta * (value - self.mean), 0.0)
 
+    def without(self, part: Moments) -> Moments:
+        """Return the moments of the numbers that are not in `part`, exact up to rounding."""
+        left = Moments()
+        left.n = self.n - part.n
+        if left.n:
+            # Chan, Golub and LeVeque 1983, Eq. 2.1, solved for one of the two parts
+            left.mean = (self.n * self.mean - part.n * part.mean) / left.n
+            apart = part.mean - left.mean
+            left.m2 = max(0.0, self.m2 - part.m2 - apart * apart * part.n * left.n / self.n)
+        return left
+
     def fade(self, share: float) -> None:
         """Multiply the weights of all numbers so far by a share."""
         self.n *= share

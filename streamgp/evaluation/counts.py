@@ -311,14 +311,7 @@ class NumberErrors:
 
     def remove(self, part: NumberErrors) -> None:
         """Uncount events that were counted here and in `part`, exact up to rounding."""
-        mine, theirs = self._truths, part._truths
-        left = Moments()
-        left.n = mine.n - theirs.n
-        if left.n:
-            # Chan, Golub and LeVeque 1983, Eq. 2.1, solved for one of the two parts
-            left.mean = (mine.n * mine.mean - theirs.n * theirs.mean) / left.n
-            apart = theirs.mean - left.mean
-            left.m2 = max(0.0, mine.m2 - theirs.m2 - apart * apart * theirs.n * left.n / mine.n)
+        left = self._truths.without(part._truths)
         self._absolute = max(0.0, self._absolute - part._absolute) if left.n else 0.0
         self._squared = max(0.0, self._squared - part._squared) if left.n else 0.0
         self._truths = left

@@ -35,6 +35,13 @@ def test_numbers_that_are_taken_back_were_never_there(values, others):
 
 
 @given(numbers, numbers)
+def test_what_is_left_without_a_part_is_what_was_never_in_it(values, others):
+    left, expected = of([*values, *others]).without(of(others)), of(values)
+    assert (left.n, left.mean) == (expected.n, pytest.approx(expected.mean, abs=1e-9))
+    assert left.m2 == pytest.approx(expected.m2, abs=1e-6)
+
+
+@given(numbers, numbers)
 def test_numbers_that_are_merged_are_those_added_one_by_one(values, others):
     merged, added = of(values), of([*values, *others])
     merged.merge(len(others), float(np.mean(others)), float(np.var(others) * len(others)))
