@@ -67,8 +67,6 @@ class AnnotationInbox:
 
     Parameters
     ----------
-    annotator
-        Whom methods mean that name no annotator; None for a program that serves several.
     is_for_reading
         Whether no annotator answers here: then neither answers nor labels are kept.
     answer_horizon_s
@@ -92,19 +90,19 @@ class AnnotationInbox:
 
     Examples
     --------
-    >>> inbox = AnnotationInbox("ann")
+    >>> inbox = AnnotationInbox()
     >>> inbox.take(
     ...     LabelRequest(
     ...         request_id="e1/label", event_id="e1", x={"light": 0.5}, reason="SkepticalAsk",
     ...         score=0.3, threshold=0.1, requested_at=100.0,
     ...     )
     ... )
-    >>> [question] = inbox.questions(now=130.0)
-    >>> answer = inbox.answer(question, "hall", now=130.0)
+    >>> [question] = inbox.questions(130.0, "ann")
+    >>> answer = inbox.answer(question, "hall", 130.0, annotator="ann")
     >>> answer.answer_id, answer.y
     ('e1/label/answer/ann/1', 'hall')
-    >>> undone = inbox.undo(now=131.0)
-    >>> undone.message.supersedes, inbox.next(now=132.0).supersedes
+    >>> undone = inbox.undo(131.0, annotator="ann")
+    >>> undone.message.supersedes, inbox.next(132.0, "ann").supersedes
     ('e1/label/answer/ann/1', 'e1/label/answer/ann/2')
 
     """
@@ -119,7 +117,6 @@ class AnnotationInbox:
     # _quarantined  annotators whom the newest first question of each key excludes, if any
     def __init__(
         self,
-        annotator: str | None = None,
         *,
         is_for_reading: bool = False,
         answer_horizon_s: float | None = None,
@@ -129,7 +126,6 @@ class AnnotationInbox:
         order: Order = "oldest",
         labels: Iterable[Label] = (),
     ):
-        self.annotator = annotator
         self._keyed = keyed
         self._people = people
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
@@ -212,12 +208,12 @@ class AnnotationInbox:
             if not self._skipped[annotator]:
                 del self._skipped[annotator]
 
-    # --- open questions; by default for the inbox's own annotator
+    # --- open questions: those that an annotator may answer, or, with None, all
 
     def questions(
         self,
         now: float,
-        annotator: str | None = None,
+        annotator: str | None,
         *,
         only_key: str | None = None,
         where: Callable[[Question], bool] = lambda _: True,
@@ -231,7 +227,6 @@ class AnnotationInbox:
             The largest number of questions, None for all; the cost of the first ones is small.
 
         """
-        annotator = annotator or self.annotator
         skipped = self._skipped.get(annotator, {})
         found: list[Question] = []
         later: list[Question] = []
@@ -245,7 +240,7 @@ class AnnotationInbox:
     def next(
         self,
         now: float,
-        annotator: str | None = None,
+        annotator: str | None,
         *,
         only_key: str | None = None,
         where: Callable[[Question], bool] = lambda _: True,
@@ -254,19 +249,15 @@ class AnnotationInbox:
         found = self.questions(now, annotator, only_key=only_key, where=where, most=1)
         return found[0] if found else None
 
-    def n_open(
-        self, now: float, annotator: str | None = None, *, only_key: str | None = None
-    ) -> int:
+    def n_open(self, now: float, annotator: str | None, *, only_key: str | None = None) -> int:
         """Return the number of open questions, of one key or of all."""
-        annotator = annotator or self.annotator
         n_theirs = sum(1 for _ in self._reopened(now, annotator, only_key))
         return self._waiting.count(now, only_key, annotator) + n_theirs
 
     def oldest_at(
-        self, now: float, annotator: str | None = None, *, only_key: str | None = None
+        self, now: float, annotator: str | None, *, only_key: str | None = None
     ) -> float | None:
         """Return when the oldest of the open questions was asked, None if there is none."""
-        annotator = annotator or self.annotator
         asked_at = [q.request.requested_at for q in self._reopened(now, annotator, only_key)]
         oldest = min([self._waiting.oldest_at(now, only_key, annotator), *asked_at])
         return None if oldest == inf else oldest
@@ -280,7 +271,7 @@ class AnnotationInbox:
         return self._waiting.get(request.key, request.event_id, request.request_id)
 
     def question_of(
-        self, key: str | None, request_id: str, now: float, annotator: str | None = None
+        self, key: str | None, request_id: str, now: float, annotator: str | None
     ) -> Question | None:
         """Return the open question of a request, by its id; None if it is not open."""
         event_id = event_id_of(request_id)
@@ -288,17 +279,17 @@ class AnnotationInbox:
             return None
         waiting = self._waiting.get(key, event_id, request_id)
         if waiting is not None:
-            is_theirs = self.may_answer(waiting, annotator or self.annotator)
+            is_theirs = self.may_answer(waiting, annotator)
             return waiting if is_theirs and self._is_in_time(waiting, now) else None
-        theirs = self._reopened(now, annotator or self.annotator)
+        theirs = self._reopened(now, annotator)
         return next((q for q in theirs if key_of(q) == (key, request_id)), None)
 
-    def is_open(self, question: Question, now: float, annotator: str | None = None) -> bool:
+    def is_open(self, question: Question, now: float, annotator: str | None) -> bool:
         """Return whether a question still waits for an answer."""
         waiting = self.find(question.request)
         if waiting is not None:
             return self._is_in_time(waiting, now)
-        theirs = self._reopened(now, annotator or self.annotator)
+        theirs = self._reopened(now, annotator)
         return key_of(question) in map(key_of, theirs)
 
     def may_answer(self, question: Question, annotator: str | None) -> bool:
@@ -352,18 +343,18 @@ class AnnotationInbox:
 
     # --- actions of an annotator
 
-    def skip(self, question: Question, annotator: str | None = None) -> None:
+    def skip(self, question: Question, annotator: str) -> None:
         """Move a question behind all others."""
-        skipped = self._skipped.setdefault(annotator or self.annotator, {})
+        skipped = self._skipped.setdefault(annotator, {})
         skipped.pop(key_of(question), None)
         skipped[key_of(question)] = next(reversed(skipped.values()), 0) + 1
 
-    def unskip(self) -> Question | None:
-        """Undo the last skip; return the question, None if none was skipped."""
-        skipped = self._skipped.get(self.annotator, {})
+    def unskip(self, annotator: str) -> Question | None:
+        """Undo an annotator's last skip; return the question, None if none was skipped."""
+        skipped = self._skipped.get(annotator, {})
         while skipped:
             key, request_id = skipped.popitem()[0]
-            question = self.question_of(key, request_id, -inf)
+            question = self.question_of(key, request_id, -inf, annotator)
             if question is not None:
                 return question
         return None
@@ -374,7 +365,7 @@ class AnnotationInbox:
         y: Label | None,
         now: float,
         *,
-        annotator: str | None = None,
+        annotator: str,
         answer_id: str | None = None,
         **details: Any,
     ) -> Answer | None:
@@ -385,7 +376,7 @@ class AnnotationInbox:
         y
             The label; None to decline.
         annotator
-            The annotator who answers, None for the inbox's own.
+            The annotator who answers.
         answer_id
             Id of the answer; None to derive it from the request.
         details
@@ -408,7 +399,7 @@ class AnnotationInbox:
         now: float,
         answer: Answer | None = None,
         *,
-        annotator: str | None = None,
+        annotator: str,
         answer_id: str | None = None,
     ) -> Undone:
         """Take back an answer, and reopen its question.
@@ -418,7 +409,7 @@ class AnnotationInbox:
         answer
             The answer; None for the annotator's last one.
         annotator
-            The annotator who gave it, None for the inbox's own.
+            The annotator who gave it.
         answer_id
             Id of the message that takes it back; None to derive it from the request.
 
@@ -435,7 +426,7 @@ class AnnotationInbox:
         undone = own.undo(now, answer, answer_id=answer_id)
         if undone.message is not None:
             self._take_answer(undone.message, now)
-        self._skipped.get(own.annotator, {}).pop(key_of(undone.question), None)
+        self._skipped.get(annotator, {}).pop(key_of(undone.question), None)
         return undone
 
     def change(self, answer: Answer, now: float) -> Question:
@@ -447,6 +438,7 @@ class AnnotationInbox:
             If it cannot be replaced; the text says why.
 
         """
+        assert answer.annotator is not None  # it is one of theirs
         self._check_used(answer)
         question = self._whose(answer.annotator).change(answer)
         if not self.is_remembered(question, now):
@@ -460,7 +452,7 @@ class AnnotationInbox:
         new: Label,
         now: float,
         *,
-        annotator: str | None = None,
+        annotator: str,
         of_everyone: bool = False,
     ) -> list[tuple[Answer, int | None]]:
         """Rename a label in all its examples.
@@ -470,7 +462,7 @@ class AnnotationInbox:
         old, new
             The labels; the new one may exist already.
         annotator
-            The annotator who renames, None for the inbox's own.
+            The annotator who renames.
         of_everyone
             Whether labels that others gave are replaced too.
 
@@ -480,15 +472,14 @@ class AnnotationInbox:
         which they take another correction. A label that no event has any more is no longer offered.
 
         """
-        name = self._whose(annotator).annotator
         renamed = []
         for standing in self.timeline.standing(key, old):
-            is_theirs = of_everyone or standing.annotator == name
-            is_theirs = is_theirs and not self.is_quarantined(name, key)
+            is_theirs = of_everyone or standing.annotator == annotator
+            is_theirs = is_theirs and not self.is_quarantined(annotator, key)
             if not is_theirs or now > self._horizon_of_moment(standing):
                 continue
             answer_id = derived_id(f"{standing.answer_id}/rename")
-            answer = _correction(key, standing, new, name, now, answer_id)
+            answer = _correction(key, standing, new, annotator, now, answer_id)
             if not self._takes_more(answer):
                 continue
             self._take_answer(answer, now)
@@ -593,13 +584,10 @@ class AnnotationInbox:
         )
         return n_said + n_more <= 1 + self._people.max_corrections
 
-    def _whose(self, annotator: str | None) -> OwnAnswers:
-        name = annotator or self.annotator
-        if name is None:
-            raise ValueError("this inbox has no annotator; name one")
-        own = self._own.get(name)
+    def _whose(self, annotator: str) -> OwnAnswers:
+        own = self._own.get(annotator)
         if own is None:
-            own = self._own[name] = OwnAnswers(name)
+            own = self._own[annotator] = OwnAnswers(annotator)
         return own
 
     def _take_request(self, question: Question, at: float) -> None:

@@ -188,7 +188,6 @@ class Subscription:
         """Create an empty inbox, to be filled from the start of the topics."""
         settings = self._settings
         self.inbox = AnnotationInbox(
-            settings.annotator,
             answer_horizon_s=settings.answer_horizon_s,
             with_classes=not settings.of_numbers,
             people=settings.people,
@@ -253,6 +252,7 @@ class Answering:
         self.n_answered = 0
         self.lost: str | None = None
         self._settings = settings
+        self._annotator = settings.annotator
         self._face = face
         self._sender = sender
         self._clock = clock
@@ -294,7 +294,7 @@ class Answering:
         self._live.close()
 
     def n_open(self) -> int:
-        return self._live.inbox.n_open(self._clock())
+        return self._live.inbox.n_open(self._clock(), self._annotator)
 
     # --- internal
 
@@ -310,15 +310,16 @@ class Answering:
         if self._live.is_behind:
             return
         now = self._clock()
-        if self._question is not None and not self._live.inbox.is_open(self._question, now):
+        inbox, annotator = self._live.inbox, self._annotator
+        if self._question is not None and not inbox.is_open(self._question, now, annotator):
             about = printable(self._question.request.event_id)
-            why = self._live.inbox.why_ended(*key_of(self._question))
+            why = inbox.why_ended(*key_of(self._question))
             reason = "" if why is None else f": {printable(why)}"
             self._note = f"the question about event {about} has ended{reason}"
             self._question = None
             self._face.question_ended()
         if self._question is None:
-            self._question = self._live.inbox.next(now)
+            self._question = inbox.next(now, annotator)
             if self._question is not None:
                 self._warn_of_hidden(self._question.request)
         self._is_empty = self._question is None
@@ -333,7 +334,7 @@ class Answering:
     def _view(self) -> View:
         question, live = self._question, self._live
         return View(
-            annotator=self._settings.annotator,
+            annotator=self._annotator,
             question=question,
             choices=[] if question is None else self._offer(question.request),
             averages=live.averages,
@@ -347,8 +348,7 @@ class Answering:
             of_numbers=self._settings.of_numbers,
             asks_confidence=self._settings.asks_confidence,
             is_patient=self._settings.idle_s is not None,
-            is_set_aside=self._settings.annotator
-            in live.inbox.quarantined(self._settings.only_key),
+            is_set_aside=self._annotator in live.inbox.quarantined(self._settings.only_key),
         )
 
     def _offer(self, request: Request) -> list[Choice]:
@@ -373,7 +373,7 @@ class Answering:
         elif self._question is not None:
             question, self._question, self._note = self._question, None, None
             if command.kind == "skip":
-                self._live.inbox.skip(question)
+                self._live.inbox.skip(question, self._annotator)
                 self._n_skipped += 1
                 self._note = f"event {printable(question.request.event_id)}: skipped"
             elif command.kind == "rename":
@@ -387,7 +387,9 @@ class Answering:
         assert command.old is not None
         assert command.label is not None
         now = self._clock()
-        renamed = self._live.inbox.rename(key, command.old, command.label, now)
+        renamed = self._live.inbox.rename(
+            key, command.old, command.label, now, annotator=self._annotator
+        )
         for answer, partition in renamed:
             self._send(answer, partition)
         old, new = shown_label(command.old), shown_label(command.label)
@@ -403,6 +405,7 @@ class Answering:
             question,
             command.label,
             self._clock(),
+            annotator=self._annotator,
             std=command.std,
             privileged=self._known_of(command),
         )
@@ -422,15 +425,16 @@ class Answering:
         if self._live.is_behind:
             self._note = "wait until everything is read"
             return
+        inbox, annotator = self._live.inbox, self._annotator
         if self._n_skipped:
             self._n_skipped -= 1
-            question = self._live.inbox.unskip()
-            if question is not None and self._live.inbox.is_open(question, self._clock()):
+            question = inbox.unskip(annotator)
+            if question is not None and inbox.is_open(question, self._clock(), annotator):
                 self._question = question
                 self._note = f"event {printable(question.request.event_id)}: here again"
                 return
         try:
-            undone = self._live.inbox.undo(self._clock())
+            undone = inbox.undo(self._clock(), annotator=annotator)
         except CannotUndoError as error:
             self._note = str(error)
             return

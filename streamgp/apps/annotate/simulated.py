@@ -265,7 +265,7 @@ class ScheduledAnswers:
         """
         while self._waiting and self._waiting[0][0] <= now:
             _, _, question, answer = heapq.heappop(self._waiting)
-            if not inbox.is_open(question, now):
+            if not inbox.is_open(question, now, None):
                 continue
             inbox.take(answer, partition=question.partition, at=now)
             self._unsure.append((answer, question.partition))
@@ -436,7 +436,7 @@ class Simulation:
             questions = [found for r in requests if (found := self._inbox.find(r)) is not None]
         elif self._feed.caught_up:
             self._is_ready = True
-            questions = self._inbox.questions(self._clock())
+            questions = self._inbox.questions(self._clock(), None)
         else:
             return len(told)
         for question in questions:
@@ -477,7 +477,10 @@ class Simulation:
         if now >= self._look_at:
             self._look_at = now + LOOK_AGAIN_S
             open_ones = (
-                (event, [question for question in found if self._inbox.is_open(question, now)])
+                (
+                    event,
+                    [question for question in found if self._inbox.is_open(question, now, None)],
+                )
                 for event, found in self._untold.items()
             )
             self._untold = {event: found for event, found in open_ones if found}

@@ -221,7 +221,7 @@ class DemoStream:
                 self._stopping.wait(0.0 if step.told else self._pace_s)
             while not self._stopping.is_set():
                 questions.read_into(inbox, _PATIENCE_S)
-                n_open = inbox.n_open(time.time())
+                n_open = inbox.n_open(time.time(), None)
                 is_early = any(asked) and time.monotonic() - asked_at < self._gap_s
                 if n_open == 0 or (n_open < MOST_OPEN and not is_early):
                     break

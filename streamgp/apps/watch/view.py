@@ -164,7 +164,7 @@ def _label_rate(watching: Watching) -> str:
 
 
 def _open(watching: Watching, now: float) -> str:
-    requests = [question.request for question in watching.inbox.questions(now)]
+    requests = [question.request for question in watching.inbox.questions(now, None)]
     if not requests:
         return "no question is waiting"
     n_challenges = sum(isinstance(request, Challenge) for request in requests)

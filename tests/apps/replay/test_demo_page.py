@@ -19,14 +19,16 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
     rooms = {str(n): room for n, (_, room, _) in enumerate(shuffled(), 1)}
     stream = DemoStream(pace_s=0.0, gap_s=0.0)
     stream.start()
-    inbox, outbound = AnnotationInbox("ann"), Outbound("/streamgp/test", keyed=False)
+    inbox, outbound = AnnotationInbox(), Outbound("/streamgp/test", keyed=False)
     n_asked, wrong, challenged = 0, "", 0
     with closing(stream.topics.writer("test")) as writer:
         feed = TopicFeed(stream.topics, keyed=False)
         while n_asked < 20 and not challenged:
-            wait_until(lambda: feed.read_into(inbox, 0.05) is not None and inbox.n_open(0.0) > 0)
-            assert inbox.n_open(0.0) <= MOST_OPEN
-            question = inbox.next(0.0)
+            wait_until(
+                lambda: feed.read_into(inbox, 0.05) is not None and inbox.n_open(0.0, "ann") > 0
+            )
+            assert inbox.n_open(0.0, "ann") <= MOST_OPEN
+            question = inbox.next(0.0, "ann")
             assert question is not None
             event_id = question.request.event_id
             room = rooms[event_id]
@@ -37,7 +39,7 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
                 n_asked += 1
                 if n_asked == WRONG_AT:
                     wrong, room = event_id, "kitchen" if room != "kitchen" else "hall"
-            answer = inbox.answer(question, room, 1.0 + n_asked)
+            answer = inbox.answer(question, room, 1.0 + n_asked, annotator="ann")
             assert answer is not None
             writer.send(outbound.message(answer, question.partition))
             writer.flush()
@@ -52,10 +54,10 @@ def test_a_wrong_answer_is_challenged_within_twenty_questions() -> None:
 def test_raw_rows_of_a_walk_are_asked_about_with_their_signal() -> None:
     stream = DemoStream(raw=True, pace_s=0.0, gap_s=0.0)
     stream.start()
-    inbox = AnnotationInbox("ann")
+    inbox = AnnotationInbox()
     feed = TopicFeed(stream.topics, keyed=False)
-    wait_until(lambda: feed.read_into(inbox, 0.05) is not None and inbox.n_open(0.0) > 0)
-    question = inbox.next(0.0)
+    wait_until(lambda: feed.read_into(inbox, 0.05) is not None and inbox.n_open(0.0, "ann") > 0)
+    question = inbox.next(0.0, "ann")
     assert question is not None
     request = question.request
     assert stream.truth(request.event_id) in ACTIVITIES

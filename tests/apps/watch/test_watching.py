@@ -262,7 +262,7 @@ def test_topics_may_be_read_in_any_order(seed: int) -> None:
         if not some:
             del left[topic]
     assert counts(mixed) == counts(in_turn)
-    assert mixed.inbox.n_open(NOW) == in_turn.inbox.n_open(NOW)
+    assert mixed.inbox.n_open(NOW, None) == in_turn.inbox.n_open(NOW, None)
 
 
 # --- bounds
@@ -295,7 +295,7 @@ def test_old_records_tell_what_is_open_and_count_nothing() -> None:
     for message in (request("e1"), request("e2"), challenge("e3")):
         watching.take(record(OUTBOX.message(message, 0)), is_old=True)
     watching.take(record(OUTBOX.message(line("e2", "hall", "asked", 0.1), 0)), is_old=True)
-    assert [q.request.event_id for q in watching.inbox.questions(NOW)] == ["e3", "e1"]
+    assert [q.request.event_id for q in watching.inbox.questions(NOW, None)] == ["e3", "e1"]
     assert counts(watching) == counts(Watching(since=NOW))
 
 
@@ -303,7 +303,7 @@ def test_questions_of_a_forgotten_person_are_not_open() -> None:
     watching = watched(request("e1"))
     gone = Outgoing(topic="consensus", partition=0, key=b"ann", value=None)
     watching.take(record(gone, at=NOW + 1.0))
-    assert watching.inbox.n_open(NOW) == 0
+    assert watching.inbox.n_open(NOW, None) == 0
 
 
 # --- what cannot be read

@@ -28,7 +28,7 @@ def write(town: Town, *messages: object, at: float | None = None) -> None:
 
 
 def read(town: Town, **options: object) -> tuple[AnnotationInbox, list[object]]:
-    desk = AnnotationInbox("ann")
+    desk = AnnotationInbox()
     feed = TopicFeed(town.topics, keyed=True, **options)  # type: ignore[arg-type]
     told: list[object] = []
     while not feed.caught_up:
@@ -38,7 +38,7 @@ def read(town: Town, **options: object) -> tuple[AnnotationInbox, list[object]]:
 
 
 def open_ids(desk: AnnotationInbox) -> list[str]:
-    return [question.request.request_id for question in desk.questions(1000.0)]
+    return [question.request.request_id for question in desk.questions(1000.0, "ann")]
 
 
 def test_what_cannot_be_understood_is_left_out() -> None:

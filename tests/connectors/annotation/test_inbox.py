@@ -54,22 +54,22 @@ def line(event_id: str = "e1", y: Any = "hall", *, at: float = 110.0, **fields: 
     )
 
 
-def desk_with(*messages: Any, annotator: str | None = "ann", **options: Any) -> AnnotationInbox:
-    desk = AnnotationInbox(annotator, **options)
+def desk_with(*messages: Any, **options: Any) -> AnnotationInbox:
+    desk = AnnotationInbox(**options)
     for message in messages:
         desk.take(message)
     return desk
 
 
-def ids(desk: AnnotationInbox, now: float = 120.0, annotator: str | None = None) -> list[str]:
+def ids(desk: AnnotationInbox, now: float = 120.0, annotator: str | None = "ann") -> list[str]:
     return [question.request.request_id for question in desk.questions(now, annotator)]
 
 
-def said(desk: AnnotationInbox, y: Any, now: float) -> Answer:
+def said(desk: AnnotationInbox, y: Any, now: float, annotator: str = "ann") -> Answer:
     """Answer the next question, which has to lead to a message."""
-    question = desk.next(now)
+    question = desk.next(now, annotator)
     assert question is not None
-    answer = desk.answer(question, y, now)
+    answer = desk.answer(question, y, now, annotator=annotator)
     assert answer is not None
     return answer
 
@@ -148,24 +148,24 @@ LABELS = ("den", "hall", None)
 
 
 def play(
-    town: Town, desks: list[AnnotationInbox], rng: random.Random, steps: str = "eearrawwusc"
+    town: Town, desks: dict[str, AnnotationInbox], rng: random.Random, steps: str = "eearrawwusc"
 ) -> None:
     """Let things happen: events, answers, undoing, reading, working, cancelling, time passing."""
     for _ in range(rng.randint(1, 60)):
         town.now += rng.choice([0.0, 1.0, 1.0, 20.0])
-        desk = rng.choice(desks)
+        name, desk = rng.choice(list(desks.items()))
         match rng.choice(steps):
             case "e":
                 town.event(rng.choice([None, None, "den", "hall"]))
-            case "a" if question := desk.next(town.now):
-                answer = desk.answer(question, rng.choice(LABELS), town.now)
+            case "a" if question := desk.next(town.now, name):
+                answer = desk.answer(question, rng.choice(LABELS), town.now, annotator=name)
                 town.topics["answers"] += [] if answer is None else [answer]
             case "u":
                 with contextlib.suppress(CannotUndoError):
-                    message = desk.undo(town.now).message
+                    message = desk.undo(town.now, annotator=name).message
                     town.topics["answers"] += [] if message is None else [message]
-            case "s" if question := desk.next(town.now):
-                desk.skip(question)
+            case "s" if question := desk.next(town.now, name):
+                desk.skip(question, name)
             case "r":
                 town.read(desk, rng.choice(TOPICS), rng.randint(1, 5))
             case "w":
@@ -191,28 +191,29 @@ seeds = st.integers(0, 2**32 - 1)
 @given(seeds)
 def test_any_interleaving_of_the_topics_leaves_open_what_waits_in_the_loop(seed: int) -> None:
     rng, town = random.Random(seed), Town()
-    play(town, [AnnotationInbox("ann")], rng)
-    for annotator in (None, "joe"):
-        onlooker = desk_with(*shuffled(town, rng), annotator=annotator)
-        assert set(ids(onlooker, town.now)) == town.waiting()
+    play(town, {"ann": AnnotationInbox()}, rng)
+    desk = desk_with(*shuffled(town, rng))
+    assert set(ids(desk, town.now, None)) == town.waiting()
+    theirs = [q for q in desk.questions(town.now, None) if desk.may_answer(q, "joe")]
+    assert desk.questions(town.now, "joe") == theirs
 
 
 @given(seeds)
 def test_one_annotator_never_causes_a_rejection(seed: int) -> None:
     rng, town = random.Random(seed), Town(expires_after_s=None)
-    play(town, [AnnotationInbox("ann")], rng, steps="eearrawwus")
+    play(town, {"ann": AnnotationInbox()}, rng, steps="eearrawwus")
     assert town.rejected == []
 
 
 @given(seeds)
 def test_desk_that_was_there_all_the_time_shows_what_one_that_comes_later_shows(seed: int) -> None:
-    rng, town, ann = random.Random(seed), Town(), AnnotationInbox("ann")
-    play(town, [ann], rng)
+    rng, town, ann = random.Random(seed), Town(), AnnotationInbox()
+    play(town, {"ann": ann}, rng)
     town.read_all(ann)
     later = desk_with(*shuffled(town, rng))
     assert ids(later, town.now) == [
         question.request.request_id
-        for question in sorted(ann.questions(town.now), key=lambda q: rank_of(q.request))
+        for question in sorted(ann.questions(town.now, "ann"), key=lambda q: rank_of(q.request))
         if not is_told_to_nobody(question, town)
     ]
 
@@ -230,28 +231,28 @@ def is_told_to_nobody(question: Question, town: Town) -> bool:
 @given(seeds)
 def test_two_annotators_end_with_the_same_open_questions(seed: int) -> None:
     rng, town = random.Random(seed), Town()
-    desks = [AnnotationInbox("ann"), AnnotationInbox("bob")]
+    desks = {name: AnnotationInbox() for name in ("ann", "bob")}
     play(town, desks, rng)
     onlooker = town.read_all(AnnotationInbox())
-    for desk in desks:
-        theirs = [q for q in onlooker.questions(town.now) if onlooker.may_answer(q, desk.annotator)]
-        questions = town.read_all(desk).questions(town.now)
+    for name, desk in desks.items():
+        theirs = [q for q in onlooker.questions(town.now, None) if onlooker.may_answer(q, name)]
+        questions = town.read_all(desk).questions(town.now, name)
         assert {q.request.request_id for q in questions if q.supersedes is None} == {
             q.request.request_id for q in theirs
         }
-    assert set(ids(onlooker, town.now)) <= town.waiting()
+    assert set(ids(onlooker, town.now, None)) <= town.waiting()
 
 
 @given(seeds)
 def test_what_is_read_twice_changes_nothing(seed: int) -> None:
     rng, town = random.Random(seed), Town()
-    play(town, [AnnotationInbox("ann")], rng)
+    play(town, {"ann": AnnotationInbox()}, rng)
     messages = shuffled(town, rng)
     desk = desk_with(*messages)
-    shown = desk.questions(town.now)
+    shown = desk.questions(town.now, "ann")
     for message in messages:
         desk.take(message)
-    assert desk.questions(town.now) == shown
+    assert desk.questions(town.now, "ann") == shown
 
 
 # --- the order of questions
@@ -260,27 +261,27 @@ def test_what_is_read_twice_changes_nothing(seed: int) -> None:
 def test_challenges_come_first_and_then_the_oldest() -> None:
     desk = desk_with(request("e2", at=102.0), request("e1", at=101.0), challenge("e3", at=103.0))
     assert ids(desk) == ["e3/challenge/1", "e1/label", "e2/label"]
-    assert desk.n_open(120.0) == 3
+    assert desk.n_open(120.0, "ann") == 3
 
 
 def test_skipped_questions_come_last_in_the_order_of_skipping() -> None:
     desk = desk_with(*(request(f"e{i}", at=100.0 + i) for i in range(3)))
     for _ in range(2):
-        question = desk.next(120.0)
+        question = desk.next(120.0, "ann")
         assert question is not None
-        desk.skip(question)
+        desk.skip(question, "ann")
     assert ids(desk) == ["e2/label", "e0/label", "e1/label"]
     desk.turn_over()
     assert ids(desk) == ["e2/label", "e0/label", "e1/label"]
 
 
 def test_question_carries_the_partition_that_the_answer_belongs_into() -> None:
-    desk = AnnotationInbox("ann")
+    desk = AnnotationInbox()
     desk.take(request(key="k"), partition=3)
-    question = desk.next(120.0)
+    question = desk.next(120.0, "ann")
     assert question is not None
     assert question.partition == 3
-    answer = desk.answer(question, "hall", 120.0)
+    answer = desk.answer(question, "hall", 120.0, annotator="ann")
     assert answer is not None
     assert (answer.key, answer.event_id, answer.request_id) == ("k", "e1", "e1/label")
 
@@ -305,30 +306,29 @@ def test_question_carries_the_partition_that_the_answer_belongs_into() -> None:
 @pytest.mark.parametrize("annotator", [None, "ann"])
 def test_label_request_ends_with(end: Any, is_read_first: bool, annotator: str | None) -> None:
     messages = [end, request()] if is_read_first else [request(), end]
-    desk = desk_with(*messages, annotator=annotator)
-    assert "e1/label" not in ids(desk)
+    assert "e1/label" not in ids(desk_with(*messages), annotator=annotator)
 
 
 def test_questions_whose_time_is_over_are_not_shown() -> None:
     desk = desk_with(request("e1", expires_at=119.0), request("e2", expires_at=120.0))
     assert ids(desk) == ["e2/label"]
     assert ids(desk_with(request(), answer_horizon_s=19.0)) == []
-    question = desk_with(request(expires_at=130.0)).next(120.0)
+    question = desk_with(request(expires_at=130.0)).next(120.0, "ann")
     assert question is not None
-    assert desk.is_open(question, 119.0)
-    assert not desk.is_open(question, 131.0)
+    assert desk.is_open(question, 119.0, "ann")
+    assert not desk.is_open(question, 131.0, "ann")
 
 
 @pytest.mark.parametrize("asked", [request, challenge])
 def test_a_question_about_an_earlier_event_is_open_until_the_horizon_of_that(asked: Any) -> None:
-    desk = desk_with(asked(at=100.0, occurred_at=40.0), answer_horizon_s=80.0, annotator="ann")
-    question = desk.next(120.0)
+    desk = desk_with(asked(at=100.0, occurred_at=40.0), answer_horizon_s=80.0)
+    question = desk.next(120.0, "ann")
     assert question is not None
-    assert not desk.is_open(question, 121.0)
-    assert desk.n_open(121.0) == 0
-    desk.answer(question, "hall", 110.0)
-    desk.undo(111.0)
-    assert [desk.n_open(now) for now in (120.0, 121.0)] == [1, 0]
+    assert not desk.is_open(question, 121.0, "ann")
+    assert desk.n_open(121.0, "ann") == 0
+    desk.answer(question, "hall", 110.0, annotator="ann")
+    desk.undo(111.0, annotator="ann")
+    assert [desk.n_open(now, "ann") for now in (120.0, 121.0)] == [1, 0]
 
 
 def test_cancelling_what_is_no_request_changes_nothing() -> None:
@@ -357,7 +357,7 @@ def test_settled_events_are_limited_in_number(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_settled_questions_leave_nothing_behind() -> None:
-    desk = AnnotationInbox("ann")
+    desk = AnnotationInbox()
     for i in range(100):
         desk.take(request(f"e{i}"))
         desk.take(line(f"e{i}"))
@@ -373,7 +373,7 @@ def test_settled_questions_leave_nothing_behind() -> None:
 def test_undone_label_is_taken_back_and_asked_again() -> None:
     desk = desk_with(request())
     first = said(desk, "hall", 120.0)
-    undone = desk.undo(121.0)
+    undone = desk.undo(121.0, annotator="ann")
     assert undone.message == Answer(
         answer_id="e1/label/answer/ann/2",
         request_id="e1/label",
@@ -392,10 +392,12 @@ def test_undone_label_is_taken_back_and_asked_again() -> None:
 def test_what_is_known_of_an_answer_goes_with_it_and_with_no_other() -> None:
     desk = desk_with(request())
     known = {"response_s": 2.5}
-    first = desk.answer(desk.questions(120.0)[0], "hall", 120.0, privileged=known)
+    first = desk.answer(
+        desk.questions(120.0, "ann")[0], "hall", 120.0, annotator="ann", privileged=known
+    )
     assert first is not None
     assert (first.y, first.std, first.privileged) == ("hall", None, known)
-    undone = desk.undo(121.0)
+    undone = desk.undo(121.0, annotator="ann")
     assert undone.answer == first
     assert undone.message is not None
     assert undone.message.privileged is None
@@ -404,23 +406,33 @@ def test_what_is_known_of_an_answer_goes_with_it_and_with_no_other() -> None:
 
 def test_annotators_who_decline_may_say_how_long_it_took() -> None:
     desk = desk_with(request())
-    answer = desk.answer(desk.questions(120.0)[0], None, 120.0, privileged={"response_s": 0.5})
+    answer = desk.answer(
+        desk.questions(120.0, "ann")[0],
+        None,
+        120.0,
+        annotator="ann",
+        privileged={"response_s": 0.5},
+    )
     assert answer is not None
     assert (answer.declined, answer.privileged) == (True, {"response_s": 0.5})
 
 
 def test_undone_question_is_there_in_the_next_session() -> None:
     desk = desk_with(request())
-    answers = [said(desk, "hall", 120.0), desk.undo(121.0).message]
+    answers = [said(desk, "hall", 120.0), desk.undo(121.0, annotator="ann").message]
     for messages in ([request(), *answers], [*answers, request()]):
-        [question] = desk_with(*messages).questions(130.0)
+        [question] = desk_with(*messages).questions(130.0, "ann")
         assert question.supersedes == "e1/label/answer/ann/2"
-        assert ids(desk_with(*messages, annotator="bob"), 130.0) == []
+        assert ids(desk_with(*messages), 130.0, "bob") == []
 
 
 def test_declining_again_ends_an_undone_question() -> None:
     desk = desk_with(request())
-    answers = [said(desk, "hall", 120.0), desk.undo(121.0).message, said(desk, None, 122.0)]
+    answers = [
+        said(desk, "hall", 120.0),
+        desk.undo(121.0, annotator="ann").message,
+        said(desk, None, 122.0),
+    ]
     assert answers[-1].supersedes == answers[1].answer_id  # type: ignore[union-attr]
     assert ids(desk) == []
     assert ids(desk_with(request(), *answers)) == []
@@ -429,11 +441,11 @@ def test_declining_again_ends_an_undone_question() -> None:
 def test_undoing_a_decline_sends_nothing_until_the_next_answer() -> None:
     desk = desk_with(request())
     declined = said(desk, None, 120.0)
-    undone = desk.undo(121.0)
+    undone = desk.undo(121.0, annotator="ann")
     assert undone.message is None
-    assert desk.answer(undone.question, None, 122.0) is None
+    assert desk.answer(undone.question, None, 122.0, annotator="ann") is None
     assert ids(desk) == []
-    desk.undo(123.0)
+    desk.undo(123.0, annotator="ann")
     assert said(desk, "den", 124.0).supersedes == declined.answer_id
 
 
@@ -442,7 +454,7 @@ def test_undoing_a_declined_challenge_corrects_the_label_that_was_given() -> Non
     first = said(desk, "hall", 110.0)
     desk.take(challenge())
     said(desk, None, 120.0)
-    desk.undo(121.0)
+    desk.undo(121.0, annotator="ann")
     assert said(desk, "den", 122.0).supersedes == first.answer_id
 
 
@@ -450,32 +462,35 @@ def test_declined_challenge_of_somebody_elses_label_cannot_be_undone() -> None:
     desk = desk_with(challenge(annotator="bob"), people=People(supervisors=frozenset(["ann"])))
     said(desk, None, 120.0)
     with pytest.raises(CannotUndoError, match=r"'hall' of event e1 stands now, and only bob"):
-        desk.undo(121.0)
+        desk.undo(121.0, annotator="ann")
 
 
 def test_undo_goes_back_answer_by_answer_across_events() -> None:
     desk = desk_with(request("e1", at=101.0), request("e2", at=102.0))
     said(desk, "hall", 120.0)
     said(desk, "den", 121.0)
-    assert [desk.undo(122.0).answer.event_id, desk.undo(123.0).answer.event_id] == ["e2", "e1"]
+    assert [
+        desk.undo(122.0, annotator="ann").answer.event_id,
+        desk.undo(123.0, annotator="ann").answer.event_id,
+    ] == ["e2", "e1"]
     with pytest.raises(CannotUndoError, match="there is no answer to take back"):
-        desk.undo(124.0)
+        desk.undo(124.0, annotator="ann")
 
 
 def test_a_label_is_changed_as_often_as_the_workers_take_it_and_no_more() -> None:
     town = Town(expires_after_s=None)
     town.event()
-    desk = town.read_all(AnnotationInbox("ann"))
+    desk = town.read_all(AnnotationInbox())
     last = said(desk, "hall", 1.0)
     town.topics["answers"].append(last)
     for n in range(1, 11):  # each takes two corrections
-        withdrawal = desk.undo(2.0 * n).message
+        withdrawal = desk.undo(2.0 * n, annotator="ann").message
         last = said(desk, f"room {n}", 2.0 * n + 1.0)
         town.topics["answers"] += [withdrawal, last]
     with pytest.raises(CannotUndoError, match="event e1 was changed too often") as caught:
-        desk.undo(100.0)
+        desk.undo(100.0, annotator="ann")
     assert caught.value.code == "too_often"
-    assert desk.rename(None, "room 10", "den", 101.0) == []
+    assert desk.rename(None, "room 10", "den", 101.0, annotator="ann") == []
     town.work()
     assert town.rejected == []
     more = replace(last, answer_id="more", supersedes=last.answer_id, answered_at=102.0)
@@ -489,9 +504,9 @@ def test_the_last_correction_that_workers_take_replaces_a_label_or_renames_it() 
     desk = desk_with(request(), people=People(max_corrections=1))
     first = said(desk, "hall", 110.0)
     with pytest.raises(CannotUndoError, match="too often"):  # nothing could be said after it
-        desk.undo(111.0)
+        desk.undo(111.0, annotator="ann")
     assert desk.change(first, 112.0).request.event_id == first.event_id
-    [(renamed, _)] = desk.rename(None, "hall", "den", 113.0)
+    [(renamed, _)] = desk.rename(None, "hall", "den", 113.0, annotator="ann")
     assert renamed.supersedes == first.answer_id
     with pytest.raises(CannotUndoError, match="too often"):
         desk.change(renamed, 114.0)
@@ -556,7 +571,7 @@ def test_a_supervisor_cannot_take_back_what_the_workers_have_forgotten() -> None
     people = People(supervisors=frozenset(["eve"]), max_corrections=1)
     desk = AnnotationInbox(people=people, answer_horizon_s=50.0)
     desk.take(request())
-    answer = desk.answer(desk.questions(110.0)[0], "hall", 110.0, annotator="ann")
+    answer = desk.answer(desk.questions(110.0, "ann")[0], "hall", 110.0, annotator="ann")
     assert answer is not None
     assert desk.check_overrule(answer, "eve", 150.0).label == "hall"
     with pytest.raises(CannotUndoError, match="the workers have forgotten it"):
@@ -564,7 +579,7 @@ def test_a_supervisor_cannot_take_back_what_the_workers_have_forgotten() -> None
 
 
 def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
-    desk = desk_with(request(), annotator="ann", people=People(supervisors=frozenset(["bob"])))
+    desk = desk_with(request(), people=People(supervisors=frozenset(["bob"])))
     said(desk, "hall", 110.0)
     desk.take(challenge())
     desk.take(
@@ -578,7 +593,7 @@ def test_answer_that_somebody_followed_up_cannot_be_undone() -> None:
         )
     )
     with pytest.raises(CannotUndoError, match="bob has answered about event e1 since"):
-        desk.undo(121.0)
+        desk.undo(121.0, annotator="ann")
 
 
 @pytest.mark.parametrize("answered_first", [True, False])
@@ -595,7 +610,7 @@ def test_a_question_that_one_in_quarantine_has_answered_is_open_to_the_others(
         answered_at=114.0,
     )
     rest = [lie, again] if answered_first else [again, lie]
-    desk = desk_with(asked, *rest, annotator=None)
+    desk = desk_with(asked, *rest)
     assert ids(desk, annotator="ann") == ["e1/label"]
     assert ids(desk, annotator="eve") == []
     assert (desk.n_open(120.0, "ann"), desk.n_open(120.0, "eve")) == (1, 0)
@@ -612,28 +627,28 @@ def test_the_newest_label_request_of_a_key_says_who_is_in_quarantine() -> None:
         return replace(request(name), key=key, excluded=excluded)
 
     kept = [asked("e1", "k", "eve"), asked("e1", "l", "eve", "bob"), asked("e2", "k")]
-    desk = desk_with(*kept, annotator=None)
+    desk = desk_with(*kept)
     assert desk.quarantined() == {"eve": 1, "bob": 1}
     assert (desk.quarantined("k"), desk.quarantined("l")) == ({}, {"eve": 1, "bob": 1})
     assert [desk.is_quarantined("eve", key) for key in ("k", "l", "m")] == [False, True, False]
     assert not desk.is_quarantined_everywhere("eve")
-    assert desk_with(*kept[:2], annotator=None).is_quarantined_everywhere("eve")
-    assert not desk_with(*kept[:2], annotator=None).is_quarantined_everywhere("bob")
+    assert desk_with(*kept[:2]).is_quarantined_everywhere("eve")
+    assert not desk_with(*kept[:2]).is_quarantined_everywhere("bob")
     desk.forget("l", 1e9)
     assert desk.quarantined() == {}
-    one_loop = desk_with(*kept[:2], annotator=None, keyed=False)
+    one_loop = desk_with(*kept[:2], keyed=False)
     assert one_loop.quarantined("k") == {"eve": 1, "bob": 1}
     assert one_loop.is_quarantined_everywhere("bob")
-    trusting = desk_with(*kept, annotator=None, people=People(trusted=frozenset(["eve"])))
+    trusting = desk_with(*kept, people=People(trusted=frozenset(["eve"])))
     assert (trusting.quarantined(), trusting.is_quarantined("eve", "l")) == ({"bob": 1}, False)
 
 
 def test_one_in_quarantine_is_offered_nothing_and_changes_nothing() -> None:
     asked = request(), request("e2", at=106.0)
-    desk = desk_with(*asked, annotator=None)
+    desk = desk_with(*asked)
     answers = []
     for one in asked:
-        [question] = [q for q in desk.questions(115.0) if q.request == one]
+        [question] = [q for q in desk.questions(115.0, None) if q.request == one]
         at = one.requested_at + 10.0
         answers.append(desk.answer(question, "den", at, annotator="eve"))
     desk.undo(130.0, annotator="eve")
@@ -670,13 +685,13 @@ def test_answer_given_too_late_by_a_moment_cannot_be_undone() -> None:
     anns = said(desk_with(request()), "hall", 120.0)
     for messages in ([request(), bobs, anns], [bobs, anns, request()], [bobs, request(), anns]):
         with pytest.raises(CannotUndoError, match="is not known here"):
-            desk_with(*messages).undo(121.0)
+            desk_with(*messages).undo(121.0, annotator="ann")
 
 
 def test_undone_answer_survives_a_clock_that_goes_back() -> None:
     desk = desk_with(request())
     first = said(desk, "hall", 120.0)
-    message = desk.undo(90.0).message
+    message = desk.undo(90.0, annotator="ann").message
     assert message is not None
     assert message.answered_at > first.answered_at
 
@@ -685,10 +700,10 @@ def test_open_challenge_goes_when_the_answer_that_it_doubts_is_undone() -> None:
     desk = desk_with(request())
     first = said(desk, "hall", 110.0)
     desk.take(challenge(at=110.0))
-    back = desk.undo(121.0).message
+    back = desk.undo(121.0, annotator="ann").message
     assert ids(desk) == ["e1/label"]
     for messages in ([challenge(at=110.0), first, back], [back, challenge(at=110.0)]):
-        assert "e1/challenge/1" not in ids(desk_with(*messages, annotator="bob"))
+        assert "e1/challenge/1" not in ids(desk_with(*messages), annotator="bob")
 
 
 def test_only_the_last_answers_can_be_undone() -> None:
@@ -708,15 +723,8 @@ def test_very_long_ids_are_shortened_and_stay_the_same() -> None:
 
 
 def test_name_of_the_annotator_cannot_be_mistaken_in_an_id() -> None:
-    assert said(desk_with(request(), annotator="a/1"), "hall", 120.0).answer_id == (
-        "e1/label/answer/a%2F1/1"
-    )
-
-
-def test_inbox_without_an_annotator_cannot_answer() -> None:
-    desk = desk_with(request(), annotator=None)
-    with pytest.raises(ValueError, match="this inbox has no annotator; name one"):
-        desk.undo(120.0)
+    answer = said(desk_with(request()), "hall", 120.0, "a/1")
+    assert answer.answer_id == "e1/label/answer/a%2F1/1"
 
 
 # --- labels, and keys that are forgotten
@@ -744,7 +752,7 @@ def test_numbers_within_labels_are_in_order_of_their_values() -> None:
 
 @pytest.mark.parametrize("is_read_first", [False, True])
 def test_forgotten_key_leaves_nothing_until_it_comes_again(is_read_first: bool) -> None:
-    desk = AnnotationInbox("ann")
+    desk = AnnotationInbox()
     before = [request(key="k"), line(y="den", key="k"), request("e5", key="other")]
     if is_read_first:
         desk.forget("k", at=50.0)
@@ -759,16 +767,16 @@ def test_forgotten_key_leaves_nothing_until_it_comes_again(is_read_first: bool) 
 
 
 def test_answers_about_a_forgotten_key_cannot_be_undone() -> None:
-    desk = AnnotationInbox("ann")
+    desk = AnnotationInbox()
     desk.take(request(key="k"), at=10.0)
     said(desk, "hall", 20.0)
     desk.forget("k", at=50.0)
     with pytest.raises(CannotUndoError, match="there is no answer"):
-        desk.undo(60.0)
+        desk.undo(60.0, annotator="ann")
 
 
 def test_a_question_that_was_written_late_can_be_answered_as_much_longer():
-    desk = AnnotationInbox("ann", answer_horizon_s=100.0)
+    desk = AnnotationInbox(answer_horizon_s=100.0)
     late = LabelRequest(
         request_id="e9/label",
         event_id="e9",
@@ -779,13 +787,13 @@ def test_a_question_that_was_written_late_can_be_answered_as_much_longer():
         requested_at=0.0,
     )
     desk.take(late, at=1000.0)
-    assert desk.n_open(1100.0) == 1
-    assert desk.n_open(1100.1) == 0
-    [question] = desk.questions(now=1050.0)
-    desk.answer(question, "hall", now=1050.0)
-    desk.undo(now=1051.0)
-    assert desk.n_open(1100.0) == 1
-    assert desk.n_open(1100.1) == 0
+    assert desk.n_open(1100.0, "ann") == 1
+    assert desk.n_open(1100.1, "ann") == 0
+    [question] = desk.questions(1050.0, "ann")
+    desk.answer(question, "hall", 1050.0, annotator="ann")
+    desk.undo(1051.0, annotator="ann")
+    assert desk.n_open(1100.0, "ann") == 1
+    assert desk.n_open(1100.1, "ann") == 0
 
 
 def test_an_event_that_came_late_is_remembered_as_long_as_in_the_loop():
@@ -793,7 +801,7 @@ def test_an_event_that_came_late_is_remembered_as_long_as_in_the_loop():
         GPClassifier(), query=AlwaysAsk(), challenge=AlwaysChallenge(), warm_up=0, seed=1
     )
     loop = InteractiveLoop(model, answer_horizon_s=100.0)
-    desk = AnnotationInbox("ann", answer_horizon_s=100.0)
+    desk = AnnotationInbox(answer_horizon_s=100.0)
     for n, y in enumerate(("hall", "den")):
         loop.on_event(Event(event_id=f"known-{n}", x={"a": n}, y=y, occurred_at=0.0), 0.0)
     late = Event(event_id="e", x={"a": 0}, occurred_at=0.0)
@@ -802,12 +810,12 @@ def test_an_event_that_came_late_is_remembered_as_long_as_in_the_loop():
     answer = said(desk, "den", 1050.0)
     [challenge] = loop.on_answer(answer, 1050.0, written_at=1051.0)
     desk.take(challenge, at=1051.0)
-    assert [desk.n_open(now) for now in (1052.0, 1100.0, 1100.1)] == [1, 1, 0]
+    assert [desk.n_open(now, "ann") for now in (1052.0, 1100.0, 1100.1)] == [1, 1, 0]
     answer = said(desk, "hall", 1060.0)
     [line] = loop.on_answer(answer, 1060.0)
     assert (line.y, line.origin) == ("hall", "revised")
-    assert desk.rename(None, "hall", "attic", 1100.1) == []
-    [(renamed, _)] = desk.rename(None, "hall", "attic", 1100.0)
+    assert desk.rename(None, "hall", "attic", 1100.1, annotator="ann") == []
+    [(renamed, _)] = desk.rename(None, "hall", "attic", 1100.0, annotator="ann")
     assert [line.y for line in loop.on_answer(renamed, 1100.0)] == ["attic"]
 
 
@@ -894,7 +902,7 @@ def test_a_second_question_is_open_to_the_others_in_whatever_order_topics_are_re
         line(at=110.0, annotator="ann"),
         SECOND,
     ]
-    desk = desk_with(*(told[n] for n in order), annotator=None)
+    desk = desk_with(*(told[n] for n in order))
     assert ids(desk, annotator="bob") == ["e1/label/second"]
     assert ids(desk, annotator="ann") == []
     assert (desk.n_open(120.0, "bob"), desk.n_open(120.0, "ann")) == (1, 0)
@@ -909,14 +917,14 @@ def test_a_second_question_is_open_to_the_others_in_whatever_order_topics_are_re
 
 
 def test_a_second_question_tells_nothing_of_the_first_answer() -> None:
-    desk = desk_with(request(), answered("secret", "ann", "e1/label"), SECOND, annotator=None)
+    desk = desk_with(request(), answered("secret", "ann", "e1/label"), SECOND)
     [question] = desk.questions(120.0, "bob")
     assert "secret" not in repr(question)
 
 
 def test_a_question_for_one_annotator_is_shown_to_no_other() -> None:
     other = replace(request("e2", at=105.0), request_id="e2/label")
-    desk = desk_with(other, second("ann"), annotator=None)
+    desk = desk_with(other, second("ann"))
     assert ids(desk, annotator="ann") == ["e2/label", "e1/label/again"]
     assert ids(desk, annotator="bob") == ["e2/label"]
     assert (desk.n_open(120.0, "ann"), desk.n_open(120.0, "bob")) == (2, 1)
@@ -924,7 +932,7 @@ def test_a_question_for_one_annotator_is_shown_to_no_other() -> None:
 
 
 def test_what_a_second_answer_says_is_not_the_label_until_the_log_says_so() -> None:
-    desk = desk_with(request(), answered("hall", "ann", "e1/label"), SECOND, annotator=None)
+    desk = desk_with(request(), answered("hall", "ann", "e1/label"), SECOND)
     desk.take(answered("den", "bob", "e1/label/second", 120.0))
     moment = desk.timeline.find(None, "e1")
     assert moment is not None
@@ -936,10 +944,10 @@ def test_what_a_second_answer_says_is_not_the_label_until_the_log_says_so() -> N
 
 
 def test_a_second_answer_can_be_taken_back() -> None:
-    desk = desk_with(request(), answered("hall", "ann", "e1/label"), SECOND, annotator="bob")
-    given_ = said(desk, "den", 120.0)
-    undone = desk.undo(121.0)
+    desk = desk_with(request(), answered("hall", "ann", "e1/label"), SECOND)
+    given_ = said(desk, "den", 120.0, "bob")
+    undone = desk.undo(121.0, annotator="bob")
     assert undone.message is not None
     assert undone.message.supersedes == given_.answer_id
-    [question] = desk.questions(122.0)
+    [question] = desk.questions(122.0, "bob")
     assert question.request.request_id == "e1/label/second"

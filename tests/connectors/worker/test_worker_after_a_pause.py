@@ -124,12 +124,12 @@ def test_label_requests_about_a_backlog_can_be_answered(deployed):
     assert deployed.said(Expired) == []
     deployed.now = 1050.0
     deployed.work()  # a restart: what is open is open still
-    desk = AnnotationInbox("ann", answer_horizon_s=HORIZON_S)
+    desk = AnnotationInbox(answer_horizon_s=HORIZON_S)
     for request in requests:
         desk.take(request, at=1000.0)
         deployed.answer(request, "hall", at=1055.0)
-    assert desk.n_open(1055.0) == 2
-    assert desk.n_open(1060.1) == 0
+    assert desk.n_open(1055.0, "ann") == 2
+    assert desk.n_open(1060.1, "ann") == 0
     deployed.now = 1070.0
     deployed.work()
     assert [line.event_id for line in deployed.said(LabelledExample, "consensus")] == ["e1", "e2"]
