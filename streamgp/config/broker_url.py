@@ -80,19 +80,16 @@ class KafkaAddress:
             readable(name, getattr(settings, name))
         from connectors.kafka.settings import Security
 
-        try:
-            return Security(
-                protocol=settings.protocol,
-                mechanism=settings.mechanism,
-                username=settings.username,
-                password=password,
-                ca_file=settings.ca_file,
-                cert_file=settings.cert_file,
-                key_file=settings.key_file,
-                key_password=key_password,
-            )
-        except ValueError as error:
-            raise ConfigError(f"broker.security: {error}") from None
+        return Security(
+            protocol=settings.protocol,
+            mechanism=settings.mechanism,
+            username=settings.username,
+            password=password,
+            ca_file=settings.ca_file,
+            cert_file=settings.cert_file,
+            key_file=settings.key_file,
+            key_password=key_password,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from itertools import compress, product
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
 
 from connectors.topics import ALL_TOPICS, TopicName
-from streamgp.config.load import check_name, load_worker, parse_worker
+from streamgp.config.broker_url import KafkaAddress
+from streamgp.config.load import check_name, check_worker, load_worker, parse_worker
 from streamgp.config.settings import (
     Broker,
     Config,
+    Protocol,
+    Security,
     Topics,
     Worker,
     WorkerConfig,
@@ -180,6 +185,30 @@ def test_whole_sasl_configuration_is_read(tmp_path: Path) -> None:
     broker = load_worker(path).broker
     assert broker is not None
     assert (broker.security.username, broker.security.password_env) == ("ann", "P")
+
+
+def test_the_client_accepts_every_security_that_a_file_may_ask_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the client itself refuses is refused before, in the words of the file."""
+    monkeypatch.setenv("P", "secret")
+    pem = tmp_path / "pem"
+    pem.touch()
+    given: dict[str, Any] = {
+        "mechanism": "PLAIN", "username": "ann", "password_env": "P", "ca_file": str(pem),
+        "cert_file": str(pem), "key_file": str(pem), "key_password_env": "P",
+    }  # fmt: skip
+    n_accepted = 0
+    for protocol in get_args(Protocol):
+        for chosen in product((False, True), repeat=len(given)):
+            security = Security(protocol=protocol, **dict(compress(given.items(), chosen)))
+            config = WorkerConfig(broker=Broker(url="kafka://a", security=security))
+            with contextlib.suppress(ConfigError):
+                check_worker(config, source="my.toml")
+                KafkaAddress("a:9092").security(config)
+                n_accepted += 1
+    # With and without a login: no TLS; TLS with or without a CA, and a certificate or none.
+    assert n_accepted == 2 * (1 + 2 * (4 + 1))
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "a\n", "é", "a" * 201])
