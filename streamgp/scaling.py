@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -56,6 +56,11 @@ class Scaling:
 
         The features of the examples are what `extract` returned.
         """
+
+    @property
+    def weights(self) -> Mapping[FeatureName, float]:
+        """Factors of features after scaling, {} while all count alike."""
+        return {}
 
     def transform(self, x: Features) -> Features:
         """Return the features as the learner sees them; `x` is what `extract` returned."""
@@ -417,6 +422,11 @@ class RenewedScaling(StandardScaling):
         )
         weights = weights_of(Z, [y for _, y in examples])
         self._weights = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
+
+    @property
+    def weights(self) -> Mapping[FeatureName, float]:
+        """Factors of numbers after clipping, {} while labels are too few."""
+        return self._weights
 
     def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return scaled features; those without statistics in use are left out."""

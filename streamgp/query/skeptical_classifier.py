@@ -21,6 +21,7 @@ from streamgp.base import (
     Belief,
     Budget,
     Decision,
+    FeatureName,
     Features,
     Label,
     LearnerFailedError,
@@ -144,6 +145,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         Number of drifts that the test has found.
     n_outdated
         Number of labelled examples on record, the earliest, that the last drift has made outdated.
+    feature_weights
+        Weight of each number by what it tells about the labels, the largest first.
 
     Examples
     --------
@@ -246,6 +249,16 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
     def n_outdated(self) -> int:
         """Number of labelled examples on record that the last drift has made outdated."""
         return self._store.n_outdated
+
+    @property
+    def feature_weights(self) -> dict[FeatureName, float]:
+        """Weight of each number by what it tells about the labels, the largest first.
+
+        The mean of the squares is 1. Empty until the first renewal of the scaling with enough
+        labels, and without `rescale`.
+        """
+        weights = self._store.scaling.weights
+        return dict(sorted(weights.items(), key=lambda item: -item[1]))
 
     # --- predicting and asking
 

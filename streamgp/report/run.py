@@ -283,6 +283,8 @@ class Summary:
         Concept drifts found; None if there were none.
     agreement
         Agreement of first and second answers; None if there were no second questions.
+    weights
+        Weights of the columns, the largest first; empty if they count alike.
 
     """
 
@@ -302,6 +304,7 @@ class Summary:
     gain: Gain | None = None
     drifts: Drifts | None = None
     agreement: Agreement | None = None
+    weights: dict[str, float] = field(default_factory=dict)
 
     @property
     def of_numbers(self) -> bool:

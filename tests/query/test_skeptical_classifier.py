@@ -888,6 +888,25 @@ def test_the_defaults_are_those_of_isgp_but_for_its_scaling():
     assert converse(one, stream(40)) == converse(other, stream(40))
 
 
+def test_weights_of_features_can_be_read_the_largest_first():
+    rng = random.Random(1)
+    xs = [{"b": rng.gauss(0.0, 1.0), "a": rng.gauss(0.0, 1.0)} for _ in range(32)]
+    model, alike = (SkepticalClassifier(GPClassifier(), rescale=r, seed=1) for r in (True, False))
+    for each in (model, alike):
+        for n, x in enumerate(xs):
+            if n < 31:
+                assert each.feature_weights == {}
+            each.predict_one(x)
+            each.learn_one(x, x["a"] > 0.0)
+        assert alike.feature_weights == {}
+    (first, a), (last, b) = model.feature_weights.items()
+    assert (first, last) == ("a", "b")
+    assert a > 1.0 > b
+    assert a**2 + b**2 == pytest.approx(2.0)
+    model.feature_weights.clear()
+    assert model.feature_weights == {"a": a, "b": b}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -165,6 +165,12 @@ def test_distributions_of_numbers_are_scored() -> None:
     assert "No prediction with a standard deviation" in text(run(distributions=nothing))
 
 
+def test_columns_are_shown_by_their_weight() -> None:
+    assert "Weight" not in text(run())
+    shown = text(run(weights={"a": 0.5, "<b>": 1.323}))
+    assert "ColumnWeight<b>1.32a0.50" in shown
+
+
 def test_diagrams_must_be_whole() -> None:
     with pytest.raises(ValueError, match="a reliability diagram must have as many points in each"):
         Reliability(n=[1], mean=[0.5, 0.6], share=[1.0])

@@ -241,6 +241,9 @@ class Played:
         Estimated reliability of each annotator from all answers; empty if it cannot be estimated.
     drifts
         Concept drifts that the learners have found; None if there were none.
+    weights
+        Weights of the columns at the end, the largest first; empty if they count alike, or each key
+        has its own.
     damage
         Why the log could not be read to its end; None if it could.
 
@@ -252,6 +255,7 @@ class Played:
     points: Points
     reliability: Mapping[str | None, Reliability] = field(default_factory=dict)
     drifts: Drifts | None = None
+    weights: Mapping[Any, float] = field(default_factory=dict)
     damage: TableError | None = None
 
     def row(self, name: str) -> Row:
@@ -301,6 +305,13 @@ def drifts_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) ->
         since=since[0].event_id if since else None,
         n_keys=len(found) if keyed else None,
     )
+
+
+def weights_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> dict[Any, float]:
+    """Return the weights of the columns; empty if they count alike, or each key has its own."""
+    if isinstance(loop, KeyedLoops) and loop.keyed:
+        return {}
+    return next((learner.feature_weights for learner in _classifiers(loop, keys)), {})
 
 
 def _classifiers(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> list[Any]:

@@ -85,6 +85,8 @@ def write_results(
     if played.drifts is not None:
         summary["drifts"] = asdict(played.drifts)
         summary.pop("gain", None)  # as in `results_text`
+    if played.weights:
+        summary["weights"] = dict(played.weights)
     for annotator in summary["annotators"]:
         known = played.reliability.get(annotator["name"])
         if known is not None:

@@ -176,6 +176,7 @@ def test_every_key_has_its_own_learner_and_line(log: Path, tmp_path: Path) -> No
     assert {p["key"] for p in firsts} == {"a", "b"}
     summary = json.loads((out / "summary.json").read_text())
     assert list(summary["keys"]) == ["a", "b"]
+    assert "weights" not in summary
     counts = summary["results"]
     assert counts["n_asked"] == sum(key["n_asked"] for key in summary["keys"].values())
     assert counts["n_events"] == 60
@@ -835,6 +836,18 @@ def test_of_many_classes_that_were_never_predicted_some_are_named(tmp_path: Path
     said = replay(log, "--label", "room", "--ignore", "phone,at", "--config", config).stdout
     assert "\nnever predicted: r1 (2 events), r2 (2 events), " in said
     assert ", and 14 more\n" in said
+
+
+def test_weights_of_columns_are_written_the_largest_first(tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "log.csv", (f"{3 * (i % 2) + i % 3},0,a,{i},r{i % 2}" for i in range(40))
+    )
+    config = tmp_path / "all.toml"
+    config.write_text('[query]\nrule = "always"\n')
+    replay(log, "--label", "room", "--ignore", "at", "--config", config, "--out", tmp_path / "out")
+    weights = json.loads((tmp_path / "out" / "summary.json").read_text())["weights"]
+    assert list(weights) == ["near", "far"]
+    assert weights["near"] > 1.0 > weights["far"]
 
 
 def test_a_fall_of_the_accuracy_is_told_with_what_may_help(tmp_path: Path) -> None:
