@@ -93,7 +93,7 @@ at_least = {drift_at_least}
 # Mean number of labels between false alarms, if the learner is as often wrong as it says.
 run_length = {drift_run_length}
 
-[query]
+{query_section}
 # When to ask for a label: the query strategy. The rules, and their settings:
 {queries}
 # "variance", "kl" and "deterministic" go with the budgets "rate" and "adaptive"; the last two
@@ -123,12 +123,13 @@ run_length = {drift_run_length}
 # A section [reservoir.budget], with the rules of [budget], limits these questions.
 rule = "never"
 
-[budget]
+{budget_section}
 # How many labels may be asked for; challenges do not count. The rules besides "unlimited", and
 # their settings:
 {budgets}
 # gives_back = true: a question that was never answered does not count.
-# Without this section and without [query], numbers are asked for at a rate of 0.1.
+# Without this section, without [query] and with no limit in [questions], numbers are asked for at a
+# rate of 0.1.
 {budget}
 
 [questions]
@@ -454,15 +455,22 @@ def template(
         "drift_test": shown(config.drift_test.enabled),
         "drift_at_least": shown(config.drift_test.at_least),
         "drift_run_length": shown(config.drift_test.run_length),
+        "query_section": "[query]",
         "query": _rule(config.query),
         "challenge": _rule(config.challenge),
         "review": _rule(config.review),
+        "budget_section": "[budget]",
         "budget": _rule(config.budget),
         "state_topic": topics["state"],
         "more": ""
         if complete
         else "# `streamgp init` with the same options and `--all` prints all settings.\n",
     }
+    if target == "number":
+        # Written out, the rate would also hold where [questions] has a limit, which replaces it.
+        for name in ("query", "budget"):
+            values[f"{name}_section"] = f"#[{name}]"
+            values[name] = "#" + values[name].replace("\n", "\n#")
     text = (_WORKER if worker else _REPLAY).format(**values)
     return text if complete else _shortened(text, target)
 

@@ -61,6 +61,8 @@ def test_short_file_means_the_same_in_fewer_lines(
         return resolved(replay_part(found)), found.broker, found.topics, found.worker, found.observe
 
     assert meaning(short) == meaning(complete)
+    limited = [text.replace("#per_day = ", "per_day = ") for text in (short, complete)]
+    assert meaning(limited[0]) == meaning(limited[1]) != meaning(short)
     # As it was called, also with a preset or a target.
     told = "# `streamgp init` with the same options and `--all` prints all settings."
     assert set(short.splitlines()) - set(complete.splitlines()) == {told}
