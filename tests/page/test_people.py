@@ -191,7 +191,7 @@ def test_a_label_that_is_renamed_is_a_choice_no_more(open_page: Open) -> None:
         page.keyboard.press("Enter")
         choice = page.locator(".choice", has_text="pantri")
         expect(choice).to_have_count(1)
-        for old, new in (("pantri", "pantry"), ("pantry", "kitchen")):
+        for old, new in (("pantri", "pantry"), ("pantry", "kitchen"), ("hall", "corridor")):
             page.get_by_role("button", name="Preferences").click()
             page.get_by_role("button", name="Rename a label").click()
             dialog = page.get_by_role("dialog")
@@ -201,6 +201,7 @@ def test_a_label_that_is_renamed_is_a_choice_no_more(open_page: Open) -> None:
             if new == "pantry":  # much like the old name, but that one goes away
                 expect(page.locator(".choice", has_text="pantry")).to_have_count(1)
         expect(page.locator(".choice", has_text="pantr")).to_have_count(0)
+        expect(page.get_by_text("Nothing was renamed: you have no example")).to_be_visible()
         wait_until(lambda: len(answers(topics)) == 3)
     assert [one.y for one in answers(topics)] == ["pantri", "pantry", "kitchen"]
 

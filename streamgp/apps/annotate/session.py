@@ -393,7 +393,9 @@ class Answering:
         for answer, partition in renamed:
             self._send(answer, partition)
         old, new = shown_label(command.old), shown_label(command.label)
-        self._note = f"{number(len(renamed), 'example')} of yours: {old} is {new} now"
+        self._note = f"nothing renamed: no example of yours that you can change is {old}"
+        if renamed:
+            self._note = f"{number(len(renamed), 'example')} of yours: {old} is {new} now"
         left = self._live.inbox.timeline.count(key, command.old)
         if left:
             self._note += f"; {left} more that you cannot change, given by others or too long ago"

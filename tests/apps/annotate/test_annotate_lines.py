@@ -132,6 +132,13 @@ def test_a_misspelt_label_is_renamed(town: Town) -> None:
     assert out[out.index("1 example of yours: hlal is hall now") :].count("1 hlal   2 hall") == 0
 
 
+def test_a_renaming_that_finds_no_example_says_so(town: Town) -> None:
+    Path("w.toml").write_text(f'{CONFIG}[page]\nlabels = ["attic"]\n')
+    out = done(lines="n den\nr attic -> loft\n")
+    assert "nothing renamed: no example of yours that you can change is attic" in out
+    assert answers(town) == [("e1", "den")]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -494,7 +494,8 @@ export class Desk {
         return;
       }
     }
-    if (entry.kind === "rename" || entry.kind === "revise") this.told("notice", { name: `${entry.kind}.done` });
+    if (entry.kind === "revise") this.told("notice", { name: "revise.done" });
+    if (entry.kind === "rename") this.told("notice", { name: reply.changed ? "rename.done" : "rename.none" });
     if ("next" in reply) await this.#take(reply, reply.next);
     if (this.#waiting?.id === entry.id) this.#waiting.resolve();
   }
