@@ -488,7 +488,9 @@ class Simulation:
         for record in records:
             event = understood(record, keyed=self._keyed)
             if isinstance(event, Event):
-                for one in [event] if windows is None else windows.take(event, now):
+                # Silence counts from when the row was written, as for the worker, not from now.
+                at = min(record.at, now)
+                for one in [event] if windows is None else windows.take(event, at):
                     self._learn_truth(one)
         if windows is not None and not records:
             for one in windows.on_time(now):

@@ -106,6 +106,21 @@ def test_windows_over_raw_rows_are_answered_with_the_label_of_most_rows() -> Non
         assert line.y == ("den" if float(line.event_id.split("@")[1]) // 10.0 % 2.0 else "hall")
 
 
+def test_windows_that_the_clock_has_closed_are_answered_at_once() -> None:
+    town = Town(windows=windows("y", keep_changes=True))
+    one = simulation(town, windows=windows("truth"))
+    for i in range(15):
+        town.event(f"r{i}", float(i), truth="den")
+        town.clock.now += 1.0
+    town.work()
+    town.clock.now += 80.0
+    town.event("r", 0.0, key="other")
+    go_on(town, one)  # rows are read only now that questions wait for them
+    assert one.n_untold == 0
+    assert [line.y for line in town.said("consensus")] == ["den"] * len(town.said("predictions"))
+    assert len(town.said("predictions")) > 1
+
+
 def test_windows_are_found_again_after_the_broker_was_away() -> None:
     town = Town(windows=windows("y", keep_changes=True))
     broken = Broken(town.topics)
