@@ -205,6 +205,13 @@ def _limit(settings: Settings, name: TopicName) -> int:
 
 _EXISTS, _MISSING = 36, 3
 _AGAIN_S = 0.1
+_FIRST_GROUP_S = 60.0
+"""How long a group may have no coordinator: for its first one, a new broker makes a topic."""
+_NO_COORDINATOR = (
+    kafka_errors.CoordinatorNotAvailableError,
+    kafka_errors.CoordinatorLoadInProgressError,
+    kafka_errors.NotCoordinatorError,
+)
 _Answer = TypeVar("_Answer")
 
 
@@ -522,12 +529,15 @@ class Administration:
         if self._client is None:
             self._client = self.connection.admin()
         # From here on: connecting, however long it took, has a limit of its own.
-        until = time.monotonic() + self.connection.timeouts.connect_s
+        began = time.monotonic()
+        until = began + self.connection.timeouts.connect_s
         while True:
             left_s = max(_AGAIN_S, until - time.monotonic())
             try:
                 return within(left_s, doing, lambda: call(self._client))
             except kafka_errors.RetriableError as error:
+                if isinstance(error, _NO_COORDINATOR):
+                    until = max(until, began + _FIRST_GROUP_S)
                 if time.monotonic() + _AGAIN_S > until:
                     raise self.connection.broker_error(error, doing) from error
                 time.sleep(_AGAIN_S)

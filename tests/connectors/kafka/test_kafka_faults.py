@@ -1,5 +1,6 @@
 """Brokers go away, wires stall, processes are stopped: nothing is lost, nothing comes twice."""
 
+import math
 import os
 import signal
 import subprocess
@@ -300,6 +301,35 @@ def test_a_request_keeps_its_time_when_connecting_took_long(monkeypatch):
     administration = Administration(connection, partitions=1, replication=1)
     assert set(administration.shapes().values()) == {None}
     assert allowed_s == [20.0]
+
+
+def test_the_first_group_of_a_broker_may_take_longer_than_connecting(monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+
+    def sleep(seconds):
+        clock.now += seconds
+
+    def describe_groups(_):
+        clock.now += 1.0
+        if clock.now < ready_at:
+            raise kafka_errors.CoordinatorNotAvailableError
+        return {"g": {"members": []}}
+
+    class Fresh(Connection):
+        def admin(self):
+            return SimpleNamespace(describe_groups=describe_groups)
+
+    clock.sleep = sleep
+    monkeypatch.setattr("connectors.kafka.admin.time", clock)
+    monkeypatch.setattr("connectors.kafka.admin.within", lambda _timeout_s, _doing, call: call())
+    connection = Fresh("127.0.0.1:9", timeouts=Timeouts(connect_s=10.0))
+    administration = Administration(connection, partitions=1, replication=1)
+    ready_at = 45.0
+    assert administration.members("g") == {}
+    ready_at = math.inf
+    with pytest.raises(BrokerError, match="CoordinatorNotAvailableError"):
+        administration.members("g")
+    assert 100.0 < clock.now < 110.0
 
 
 def test_records_that_the_broker_finds_misdated_are_put_down_to_the_clock():
