@@ -460,8 +460,10 @@ class Worker(Section, frozen=True, kw_only=True):
 
 
 class Page(Section, frozen=True, kw_only=True):
-    """What annotators are offered: labels, or how to enter a number."""
+    """What annotators are told and offered: the question, labels, or how to enter a number."""
 
+    question: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    guidelines: Annotated[str, Meta(min_length=1, max_length=10_000)] | None = None
     labels: tuple[Label, ...] = ()
     unit: Text | None = None
     low: End | None = None

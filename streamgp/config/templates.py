@@ -355,6 +355,9 @@ leave = {leave}
 
 _PAGE = """\
 [page]
+# What annotators are asked, and what they need to know to answer alike: what each label means.
+#question = "What were you doing?"
+#guidelines = "sitting: also in a bus or a car; walking: also on stairs"
 # Labels that annotators can choose from the start, besides those that were given before.
 #labels = ["sitting", "walking"]
 # For numbers (target = "number"): their unit, and the ends of the slider that annotators see.
@@ -422,8 +425,8 @@ _SHORT = {
 }
 """The settings of short files. All whose value is not the default have to be among them."""
 _SHORT_OF_TARGET: dict[Target, dict[str, set[str]]] = {
-    "label": {"windows": {"length_s", "features"}, "page": {"labels"}},
-    "number": {"page": {"unit"}},
+    "label": {"windows": {"length_s", "features"}, "page": {"question", "labels"}},
+    "number": {"page": {"question", "unit"}},
 }
 """Those for one target only."""
 

@@ -146,7 +146,9 @@ def test_every_setting_of_a_worker_switched_on_is_a_valid_file() -> None:
     assert parse_worker(f"[page]\n{offered}", source="init").page.labels == ("sitting", "walking")
     of_numbers = of_numbers.replace(offered, "")
     numbers = parse_worker(f'target = "number"\n[page]{of_numbers}', source="init")
-    assert numbers.page == Page(unit="°C", low=-10.0, high=40.0)
+    told = {"question": numbers.page.question, "guidelines": numbers.page.guidelines}
+    assert numbers.page == Page(**told, unit="°C", low=-10.0, high=40.0)
+    assert None not in told.values()
     assert config.broker is not None
     others = {"password_file", "key_password_file", "keys_env"}  # in place of one another
     assert config.people.keys_file is not None

@@ -822,16 +822,32 @@ def test_numbers_are_typed_one_after_the_other_on_a_phone(scene: PageScene, look
     assert [one.y for one in scene.answers()] == [21.5, 22.0, -3.0]
 
 
-def test_labels_of_the_configuration_can_be_chosen_from_the_start(
+def test_question_guidelines_and_labels_of_the_configuration_are_there_from_the_start(
     scene: PageScene, look: Look
 ) -> None:
-    (scene.directory / "w.toml").write_text(
-        f'broker = "file://{scene.directory}/topics"\n[page]\nlabels = ["walking", "sitting"]\n'
-    )
+    with (scene.directory / "w.toml").open("a") as file:
+        file.write('''[page]
+            question = "What did <b>you</b> do?"
+            guidelines = """
+sitting: also in a bus
+walking: also on <b>stairs</b>"""
+            labels = ["walking", "sitting"]''')
     ask(scene, 1)
     scene.start()
     page = look()
+    told = "sitting: also in a bus\nwalking: also on <b>stairs</b>"
+    dialog = page.get_by_role("dialog", name="Guidelines")
+    expect(dialog.locator(".prose")).to_have_text(told, use_inner_text=True)
+    expect(page.locator(CARD)).to_have_count(0)  # it is nobody's yet
+    dialog.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("heading", name="What did <b>you</b> do?")).to_be_visible()
+    page.reload()
     expect(page.locator(CARD)).to_be_visible()
+    expect(dialog).to_have_count(0)
+    page.keyboard.press("?")
+    help_ = page.get_by_role("dialog", name="Help")
+    expect(help_.locator(".prose")).to_have_text(told, use_inner_text=True)
+    page.keyboard.press("Escape")
     choices = page.locator("#choices")
     expect(choices.get_by_role("button", name="sitting")).to_be_visible()
     choices.get_by_role("button", name="walking").click()

@@ -301,7 +301,7 @@ class LineFace:
         if word != "q" and time.monotonic() < self._deaf_until:
             return None
         if word == "?":
-            self._print(looks.HELP)
+            self._print(looks.help_text(view))
         elif word == "m" and view.question is not None:
             self._console.print(looks.features(view))
         elif word == "x" and view.question is not None:

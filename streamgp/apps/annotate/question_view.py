@@ -121,6 +121,10 @@ class View:
     note: str | None
     trouble: str | None
     now: float
+    asks: str | None = None
+    """What the annotator is asked; None for "Which is it?"."""
+    guidelines: str | None = None
+    """What the annotator needs to know to answer."""
     of_numbers: bool = False
     """Whether the answers are numbers instead of names of classes."""
     asks_confidence: bool = False
@@ -144,7 +148,7 @@ def heading(view: View) -> Text:
     else:
         is_new = view.averages.is_unlike_all(request.key, request.x)
         lines = [
-            "How much is it?" if view.of_numbers else "Which is it?",
+            _question(view),
             f"{about}{_when(view)}, asked {ago(view.now - request.requested_at)}",
             f"because {printable(explain.why(request, is_new=is_new)['text'])}",
         ]
@@ -152,6 +156,20 @@ def heading(view: View) -> Text:
     if question.supersedes is not None:
         lines.append("You took your answer back.")
     return Text("\n".join(lines))
+
+
+def _question(view: View) -> str:
+    if view.asks is not None:
+        return printable(view.asks)
+    return "How much is it?" if view.of_numbers else "Which is it?"
+
+
+def help_text(view: View) -> str:
+    """Return the guidelines, and what can be typed."""
+    if view.guidelines is None:
+        return HELP
+    lines = map(printable, view.guidelines.strip().splitlines())
+    return "\n".join([*lines, "", HELP])
 
 
 _WITHOUT_RULE = (ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR)

@@ -83,6 +83,9 @@ class SessionSettings:
         Who may answer for whom.
     order
         Order of the label requests.
+    question, guidelines
+        What the annotator is asked, and needs to know to answer; None for "Which is it?", and for
+        nothing.
     labels
         Labels that are offered from the start, for every key.
     signatures
@@ -100,6 +103,8 @@ class SessionSettings:
     notes_response_time: bool = True
     people: People = DEFAULT_PEOPLE
     order: Order = "useful"
+    question: str | None = None
+    guidelines: str | None = None
     labels: tuple[Label, ...] = ()
     signatures: Signatures | None = None
 
@@ -345,6 +350,8 @@ class Answering:
             note=self._note,
             trouble=live.trouble or self._sender.trouble,
             now=self._clock(),
+            asks=self._settings.question,
+            guidelines=self._settings.guidelines,
             of_numbers=self._settings.of_numbers,
             asks_confidence=self._settings.asks_confidence,
             is_patient=self._settings.idle_s is not None,
@@ -482,6 +489,8 @@ def by_hand(
             notes_response_time=notes_response_time,
             people=config.rules(),
             order=config.questions.order,
+            question=config.page.question,
+            guidelines=config.page.guidelines,
             labels=config.page.labels,
             signatures=signatures_of(config, make_for=(name,), knows_all=False),
         )

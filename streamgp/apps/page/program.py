@@ -203,6 +203,8 @@ def run_page(
             asks_confidence=asks_confidence,
             notes_response_time=notes_response_time,
             open_at_most=config.questions.open_at_most,
+            question=config.page.question,
+            guidelines=config.page.guidelines,
             supervisors=frozenset(config.people.supervisors),
         )
         return serve(

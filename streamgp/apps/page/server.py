@@ -92,6 +92,9 @@ class PageSettings:
         Whether answers contain the response time.
     open_at_most
         How many questions of each key the workers keep open; None without a limit.
+    question, guidelines
+        What annotators are asked, and told before their first answer; None for "Which is it?", and
+        for nothing.
     supervisors
         Names of annotators who may see, take back and rename labels that others gave.
     accuracy
@@ -108,6 +111,8 @@ class PageSettings:
     asks_confidence: bool = False
     notes_response_time: bool = True
     open_at_most: int | None = None
+    question: str | None = None
+    guidelines: str | None = None
     supervisors: frozenset[str] = frozenset()
     accuracy: Callable[[], list[tuple[int, float]]] | None = None
     truth: Callable[[str], Label | None] | None = None
@@ -339,6 +344,8 @@ class Page:
                 "asks_confidence": settings.asks_confidence,
                 "open_at_most": settings.open_at_most,
                 "notes_response_time": settings.notes_response_time,
+                "question": settings.question,
+                "guidelines": settings.guidelines,
                 "supervisor": person.name in settings.supervisors,
                 "preferences": self._preferences.get(person.name),
                 "version": __version__,

@@ -3,7 +3,7 @@
 import { get, listen, post, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
-import { changeAnswer, isDialogOpen, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
+import { changeAnswer, isDialogOpen, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
 import { button, byId, drawn, element, isTyping, newId, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
@@ -177,7 +177,7 @@ function showTools() {
     tool(desk.paused ? "pause.end" : "pause", desk.paused ? "M8 5l11 7-11 7z" : "M8 5v14M16 5v14", togglePause),
     tool("preferences.title", "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4", openPreferences),
     desk.me.supervisor ? tool("others.title", "M9 11a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM3 20c0-4 3-6 6-6s6 2 6 6M16 5a3 3 0 0 1 0 6M18 14c2 1 3 3 3 6", showOthers) : "",
-    tool("help.title", "M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17v.01", showHelp),
+    tool("help.title", "M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17v.01", () => showHelp(desk.me)),
   );
 }
 
@@ -258,7 +258,7 @@ function pressed(event) {
     if (wasTyping) offUntil = performance.now() + OFF_MS;
     return;
   }
-  if (event.key === "?") showHelp();
+  if (event.key === "?") showHelp(desk.me);
   else if (event.key === "p") togglePause();
   else if (view === null && event.key === "u" && !desk.paused) desk.undo();
   else if (view === null || desk.current === null || !view.press(event.key)) return;
@@ -386,6 +386,7 @@ async function start() {
   }
   remember("me", me);
   byId("connection").hidden = true;
+  await readGuidelines(me.guidelines);
   desk = new Desk(me, told);
   desk.touched = () => view !== null && view.isTouched;
   showAll();

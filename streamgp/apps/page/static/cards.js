@@ -133,7 +133,8 @@ class View {
   }
 
   asks() {
-    return text(`ask.${this.card.kind}`);
+    const { question } = this.desk.me;
+    return question && this.card.kind !== "challenge" ? element("bdi", {}, question) : text(`ask.${this.card.kind}`);
   }
 
   /** Show the controls for answering. */

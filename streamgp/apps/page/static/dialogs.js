@@ -21,7 +21,7 @@ function show(name, ...children) {
       element("h2", { id: "dialog-title" }, text(`${name}.title`)),
       button("×", { class: "close", name: text("close"), on: () => dialog.close() }),
     ),
-    ...children,
+    children,
   );
   // Not a click inside its edge, nor one that has selected text to beyond it.
   let isPressedBeside = false;
@@ -65,10 +65,21 @@ const HELP = [
   ["Esc", "help.back"],
 ];
 
-/** Explain the keys; on a touch screen, the buttons. */
-export function showHelp() {
+const prose = (words) => element("p", { class: "prose", dir: "auto" }, words);
+
+/** Show the guidelines until the annotator goes on, once in this browser. */
+export async function readGuidelines(guidelines) {
+  if (!guidelines || remembered("guidelines", null) === guidelines) return;
+  const dialog = show("guidelines", prose(guidelines), button(text("guidelines.go_on"), { class: "primary", on: () => dialog.close() }));
+  await new Promise((resolve) => dialog.addEventListener("close", resolve));
+  remember("guidelines", guidelines);
+}
+
+/** Show the guidelines again, and explain the keys; on a touch screen, the buttons. */
+export function showHelp({ guidelines }) {
   show(
     "help",
+    guidelines ? [element("h3", {}, text("guidelines.title")), prose(guidelines), element("h3", {}, text("help.page"))] : null,
     element("p", {}, text("help.words")),
     element(
       "dl",
