@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING, Final
 from streamgp.common.budget_account import SharedBudget
 from streamgp.common.label_context import LabelContext
 from streamgp.common.signatures import narrowed, parameters
-from streamgp.interactive.consensus_log import (
-    Consensus,
-    HeldLines,
-    last_answer,
-    settled_answer,
-)
+from streamgp.interactive.consensus_log import HeldLines, last_answer, settled_answer
+from streamgp.interactive.consensus_writer import Consensus
 from streamgp.interactive.conversation_record import (
     Conversation,
     GivenLabel,

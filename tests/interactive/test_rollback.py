@@ -19,7 +19,7 @@ from streamgp.interactive import (
     LabelledExample,
     Prediction,
     Rejected,
-    consensus_log,
+    consensus_writer,
     learner,
     moderator,
     rollback,
@@ -317,7 +317,7 @@ def test_a_contested_label_that_cannot_be_learned_when_time_is_up_is_not_kept(er
 
 def test_every_function_that_names_a_stage_is_there():
     methods = vars(SkepticalClassifier) | vars(Skeptical)
-    loop = vars(consensus_log.Consensus) | vars(learner) | vars(moderator)
+    loop = vars(consensus_writer.Consensus) | vars(learner) | vars(moderator)
     loop |= vars(moderator.Moderator)
     assert set(rollback._STAGES) <= methods.keys() | loop.keys()
 
