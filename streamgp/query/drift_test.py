@@ -15,8 +15,8 @@ from typing import Final
 
 from streamgp.base import Belief, Decision, Label, Posterior, State, plain_label
 from streamgp.common.annotator_error import INSISTED, WRONG
-from streamgp.common.calibration import LogisticCalibration
 from streamgp.common.fingerprint import recorded_name
+from streamgp.common.recalibration import LogisticCalibration
 from streamgp.common.validation import check_number, check_rate
 from streamgp.query import criteria
 

@@ -37,7 +37,7 @@ from streamgp.common.annotator_em import (
 )
 from streamgp.common.annotator_error import ErrorRate, Reliability
 from streamgp.common.annotator_quarantine import WITNESSES
-from streamgp.common.calibration import CalibrationSlope
+from streamgp.common.recalibration import CalibrationSlope
 from streamgp.learners.river_adapters import (
     UnpackableProbabilities,
     as_classifier,

@@ -21,7 +21,7 @@ from streamgp import (
     isgp,
 )
 from streamgp.base import Decision
-from streamgp.common.calibration import LogisticCalibration
+from streamgp.common.recalibration import LogisticCalibration
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import Answer, Challenge, Event, LabelRequest, People
 from streamgp.query import Entropy, NeverAsk, SkepticalAsk, criteria
