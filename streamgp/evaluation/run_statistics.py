@@ -18,7 +18,6 @@ from streamgp.evaluation.counts import (
     Tolerances,
     is_off,
 )
-from streamgp.interactive.event_store import EventName, RecentEvents
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
     Answer,
@@ -32,6 +31,7 @@ from streamgp.interactive.messages import (
     Rejected,
     Retraction,
 )
+from streamgp.interactive.recent_events import EventName, RecentEvents
 
 if TYPE_CHECKING:
     from streamgp.base import Label, State, Target

@@ -14,7 +14,6 @@ from dataclasses import asdict
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamgp.interactive.event_store import RecentEvents
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -24,6 +23,7 @@ from streamgp.interactive.messages import (
     Message,
     answer_of,
 )
+from streamgp.interactive.recent_events import RecentEvents
 from streamgp.interactive.validation import flaw_of_label
 from streamgp.simulation.annotators import Annotator, resumable
 

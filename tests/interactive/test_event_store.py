@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from streamgp.interactive import Event, event_store
 from streamgp.interactive.conversation_record import Conversation
-from streamgp.interactive.event_store import RecentEvents, StateSegments
+from streamgp.interactive.event_store import StateSegments
+from streamgp.interactive.recent_events import RecentEvents
 from tests.interactive.topics import pages_of
 
 
