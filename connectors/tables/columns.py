@@ -228,6 +228,11 @@ class RowReader:
         return self._features.undecided if self._last_of else []
 
     @property
+    def placeholders(self) -> dict[str, str]:
+        """The text of the first rows, by column, where later cells are mostly numbers."""
+        return self._features.placeholders
+
+    @property
     def spellings(self) -> list[list[Label]]:
         """Classes so far that differ only in case, or in whether they are text."""
         alike: dict[str, list[Label]] = {}

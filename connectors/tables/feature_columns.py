@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import Enum
@@ -169,6 +170,8 @@ class FeatureColumns:
     # _advice     what to do if there is no feature.
     # _plan       parser of each feature; grows when an undecided column shows its first cell.
     # _undecided  columns that have been empty so far.
+    # _constant   the text of columns that had one text only in the first rows.
+    # _n_more     of these columns, by how many later cells are numbers rather than other texts.
 
     def __init__(
         self,
@@ -187,6 +190,8 @@ class FeatureColumns:
         self._notes = notes
         self._plan: dict[str, Parser] = {}
         self._undecided: set[str] = set()
+        self._constant: dict[str, str] = {}
+        self._n_more: Counter[str] = Counter()
         said = {"left out without a name": [*unnamed]} if unnamed else {}
         odd: dict[str, list[str]] = {}
         for name in names:
@@ -214,6 +219,11 @@ class FeatureColumns:
         """Columns that have been empty so far."""
         return sorted(self._undecided)
 
+    @property
+    def placeholders(self) -> dict[str, str]:
+        """The text of the first rows, by column, where later cells are mostly numbers."""
+        return {name: self._constant[name] for name, n in self._n_more.items() if n > 0}
+
     def why_empty(self) -> str:
         """Return why there are no features, and what to do."""
         found = "; ".join(_listed(self.left_out))
@@ -239,6 +249,9 @@ class FeatureColumns:
         """
         if self._undecided:
             self._decide(cells)
+        for name, text in self._constant.items():
+            if not is_no_number(cell := cells.get(name)) and str(cell).strip() != text:
+                self._n_more[name] += 1 if is_number(cell) else -1
         x: dict[FeatureName, float | str] = {}
         name = ""
         try:
@@ -259,6 +272,8 @@ class FeatureColumns:
             self._undecided.add(name)
             return None
         numbers = [cell for cell in cells if is_number(cell)]
+        if kind is Kind.TEXT and len(texts := {str(cell).strip() for cell in cells}) == 1:
+            self._constant[name] = texts.pop()
         parse = self._parser(kind, whole=not self._typed and all(map(is_integer_text, numbers)))
         if parse is None:
             return f"left out, {kind.value}", name

@@ -196,6 +196,7 @@ class LogSource(Source):
             self._say_order()
             if self._ended and not ended_before:
                 self._say_without_values()
+                self._say_placeholders()
                 self._say_spellings()
                 late = self._reader.late_numbers()
                 if late is not None:
@@ -216,6 +217,14 @@ class LogSource(Source):
         names = self._reader.without_values
         if names:
             self._notes(f"without a value in every row that could be read: {', '.join(names)}")
+
+    def _say_placeholders(self) -> None:
+        found = [f"{name} ({text!r:.60})" for name, text in self._reader.placeholders.items()]
+        if found:
+            self._notes(
+                f"taken for texts, by the first {N_FIRST} rows, though later ones have numbers: "
+                f"{', '.join(found)}; if the text stands for a missing number, leave the cell empty"
+            )
 
     def _say_spellings(self) -> None:
         alike = [" and ".join(map(repr, classes)) for classes in self._reader.spellings]

@@ -639,6 +639,21 @@ def test_a_column_that_starts_empty_is_judged_by_its_first_cell(tmp_path):
     assert [m.x for m in found[-2:]] == [{"a": 1, "b": 2, "c": "late"}, {"a": 1, "b": 3, "c": "x"}]
 
 
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_text_in_the_first_rows_before_numbers_is_noted_at_the_end(tmp_path, texts):
+    """Not where a text is all that there is, nor where numbers are few."""
+    notes = []
+    lines = ["1,off air,hall,x,p"] * 100 + ["1,2.5,hall,y,p"] * 9 + ["1,off air,hall,7,p"] * 8
+    text = rows(*lines, header="a,b,c,d,room")
+    log = source(tmp_path, text, texts=texts, notes=notes.append)
+    said = len(notes)
+    drain(log)
+    assert notes[said:] == [
+        "taken for texts, by the first 100 rows, though later ones have numbers: b ('off air'); if "
+        "the text stands for a missing number, leave the cell empty"
+    ]
+
+
 def test_columns_without_a_name_are_left_out_with_a_note(tmp_path):
     notes = []
     found = drain(source(tmp_path, ",a,room\n0,1,p\n", notes=notes.append))
