@@ -10,8 +10,11 @@ newer.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Literal
 
@@ -41,9 +44,11 @@ def private(path: str, flags: int) -> int:
 
 
 def write_private(path: str | Path, data: bytes | memoryview) -> None:
-    """Write a file, for its owner only if it is new; remove it if it cannot be written whole.
+    """Write a file, for its owner only if it is new: all of it, or nothing.
 
-    Half a page, picture or configuration may look like a whole one.
+    Half a page, picture or configuration may look like a whole one. So it is written beside the old
+    one, which it then replaces; a link stays. A device, a pipe, the file of another owner and one
+    in a directory that cannot be written to are written to as they are.
 
     Raises
     ------
@@ -51,15 +56,40 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
         If it cannot be written.
 
     """
-    with open(path, "wb", buffering=0, opener=private) as file:
-        rest = memoryview(data)
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-        except BaseException:  # Ctrl-C, too
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                os.unlink(os.path.realpath(path))
-            raise
+    old, target = None, os.path.realpath(path)
+    with suppress(FileNotFoundError):
+        old = os.stat(path)
+    if old is not None and not _is_replaceable(target, old):
+        with open(path, "wb", buffering=0, opener=private) as file:
+            _write_all(file, data)
+        return
+    part = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
+    try:
+        with open(part, "xb", buffering=0, opener=private) as file:
+            _write_all(file, data)
+        if old is not None:
+            os.chmod(part, stat.S_IMODE(old.st_mode))
+        os.replace(part, target)
+    except BaseException as error:  # Ctrl-C, too
+        with suppress(OSError):
+            os.unlink(part)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
+
+
+def _is_replaceable(target: str, old: os.stat_result) -> bool:
+    """Whether a file may be replaced by another one, without a change of what may be done to it."""
+    folder = os.path.dirname(target)
+    is_own = sys.platform == "win32" or old.st_uid == os.geteuid()
+    may = os.access(target, os.W_OK) and os.access(folder, os.W_OK | os.X_OK)
+    return stat.S_ISREG(old.st_mode) and is_own and may
+
+
+def _write_all(file: FileIO, data: bytes | memoryview) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def others_can(path: Path) -> Literal["read", "write", None]:

@@ -29,19 +29,42 @@ def small_files() -> Iterator[None]:
 
 @pytest.mark.parametrize("is_new", [True, False])
 @pytest.mark.parametrize("by_link", [True, False])
-def test_half_a_file_does_not_stay(tmp_path: Path, is_new: bool, by_link: bool) -> None:
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
+    tmp_path: Path, is_new: bool, by_link: bool
+) -> None:
     path = tmp_path / "page.html"
     if not is_new:
         path.write_bytes(b"old")
+        path.chmod(0o640)
     given = tmp_path / "link" if by_link else path
     if by_link:
         given.symlink_to(path)
     with small_files(), pytest.raises(OSError, match="too large"):
         write_private(given, bytes(2000))
-    assert not path.exists()
+    assert (not path.exists()) if is_new else path.read_bytes() == b"old"
     write_private(given, bytes(900))
     assert path.read_bytes() == bytes(900)
+    assert path.stat().st_mode & 0o777 == (0o600 if is_new else 0o640)
     assert by_link == given.is_symlink()
+    assert {each.name for each in tmp_path.iterdir()} == {path.name, given.name}
+
+
+def test_a_file_that_is_missing_its_directory_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "no" / "page.html"
+    with pytest.raises(FileNotFoundError) as raised:
+        write_private(path, b"page")
+    assert raised.value.filename == str(path)
+
+
+def test_a_file_in_a_directory_that_cannot_be_written_to_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(b"old")
+    before = path.stat().st_ino
+    monkeypatch.setattr(os, "access", lambda where, _mode: where != str(tmp_path))
+    write_private(path, b"page")
+    assert (path.read_bytes(), path.stat().st_ino) == (b"page", before)
 
 
 def test_a_device_stays() -> None:
