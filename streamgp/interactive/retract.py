@@ -25,6 +25,7 @@ from streamgp.interactive.teaching import teach
 
 if TYPE_CHECKING:
     from streamgp.base import Example, State
+    from streamgp.interactive.conversation_record import Conversation
     from streamgp.interactive.moderator import Moderator
 
 _WHY = "the label was taken back with all others of its annotator"
@@ -71,8 +72,7 @@ def contests(parts: Mapping[str, Any], annotator: str) -> bool:
     segments = [part["recent"] if name == HEAD else part for name, part in parts.items()]
     for plain in chain.from_iterable(segment or () for segment in segments):
         record, _ = record_of(plain, lambda _: None)
-        label = record.label
-        if record.state == "challenged" and label is not None and label.annotator == annotator:
+        if _is_contested(record, annotator):
             return True
     return False
 
@@ -281,11 +281,15 @@ def disregarded(
     """Drop the labels of an annotator that are contested and were not learned yet."""
     cancels = []
     for record in moderator.memory.open_ones():
-        label = record.label
-        if record.state == "challenged" and label is not None and label.annotator == annotator:
+        if _is_contested(record, annotator):
             moderator.rollback.touch(record)
             cancels.append(moderator.disregard(record, now, why))
     return cancels
+
+
+def _is_contested(record: Conversation, annotator: str) -> bool:
+    label = record.label
+    return record.state == "challenged" and label is not None and label.annotator == annotator
 
 
 def _restated(
