@@ -11,7 +11,9 @@ LABEL org.opencontainers.image.title="streamgp-flink" \
       org.opencontainers.image.description="Online learning from people who make mistakes, as a job of Apache Flink" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="MIT"
-RUN apt-get update && \
+# Java's packages link their manuals, whose directory a slim image lacks.
+RUN mkdir -p /usr/share/man/man1 && \
+    apt-get update && \
     apt-get install -y --no-install-recommends openjdk-17-jre-headless && \
     rm -rf /var/lib/apt/lists/*
 WORKDIR /src
@@ -19,7 +21,9 @@ COPY LICENSE README.md pyproject.toml ./
 COPY docker/flink-environment.sh docker/
 COPY connectors connectors
 COPY streamgp streamgp
+# PyFlink asks for the name of its user.
 RUN PIP_NO_CACHE_DIR=1 bash docker/flink-environment.sh /opt/streamgp-flink && \
+    useradd --uid 10001 --home-dir /var/lib/streamgp --no-create-home streamgp && \
     install -d -o 10001 -g 10001 -m 0750 /var/lib/streamgp
 # By default Flink writes its log beside its programs, where this user may not write.
 ENV PATH=/opt/streamgp-flink/bin:$PATH \

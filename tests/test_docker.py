@@ -156,6 +156,9 @@ def test_the_image_of_flink_is_like_the_other_but_for_its_packages():
     assert f'image.version="{streamgp.__version__}"' in labels
     made = " ".join(all_of("RUN", FLINK_STEPS))
     [path] = re.findall(r"bash docker/flink-environment.sh (\S+)", made)
+    [user] = re.findall(r"useradd --uid (\d+)", made)  # PyFlink asks for its name
+    assert all_of("USER", FLINK_STEPS) == [f"{user}:{user}"]
+    assert made.index("mkdir -p /usr/share/man/man1") < made.index("openjdk")
     assert f"PATH={path}/bin:" in " ".join(all_of("ENV", FLINK_STEPS))
 
 
