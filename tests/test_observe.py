@@ -242,6 +242,7 @@ def prometheus(directory, target):
     shutil.copy(FILES / "alerts.yml", directory)
     text = (FILES / "prometheus.yml").read_text(encoding="utf-8")
     text = text.replace("10s", "1s").replace("worker-1:9464, worker-2:9464", target)
+    text = text.replace("page:8080", "")
     (directory / "prometheus.yml").write_text(text, encoding="utf-8")
     log = directory / "log"
     with log.open("w") as stream:
