@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -155,10 +156,10 @@ def test_the_image_of_flink_is_like_the_other_but_for_its_packages():
     labels = " ".join(all_of("LABEL", FLINK_STEPS))
     assert f'image.version="{streamgp.__version__}"' in labels
     made = " ".join(all_of("RUN", FLINK_STEPS))
-    [path] = re.findall(r"bash docker/flink-environment.sh (\S+)", made)
     [user] = re.findall(r"useradd --uid (\d+)", made)  # PyFlink asks for its name
     assert all_of("USER", FLINK_STEPS) == [f"{user}:{user}"]
     assert made.index("mkdir -p /usr/share/man/man1") < made.index("openjdk")
+    [path] = re.findall(r"bash docker/flink-environment.sh (\S+)", made)
     assert f"PATH={path}/bin:" in " ".join(all_of("ENV", FLINK_STEPS))
 
 
@@ -205,7 +206,7 @@ def started(services):
     return {
         name: service["command"]
         for name, service in services.items()
-        if name not in FOREIGN and "entrypoint" not in service
+        if name not in FOREIGN and service["command"]
     }
 
 
@@ -229,9 +230,76 @@ def test_images_are_our_own_or_named_by_digest(services):
         else:
             image = "streamgp-flink" if name == "flink" else "streamgp"
             assert service["image"] == f"{image}:{streamgp.__version__}"
+
+
+def test_each_image_is_built_once_and_asked_of_no_registry(services):
+    built = {name for name, service in services.items() if "build" in service}
+    assert built == {"topics", "flink"}
+    for name, service in services.items():
+        if name in built:
+            assert service["pull_policy"] == "missing"
             build = service["build"]
             assert (COMPOSE.parent / build["context"]).resolve() == ROOT
             assert (ROOT / build["dockerfile"]).is_file()
+        elif name not in FOREIGN:
+            assert service["pull_policy"] == "never"
+
+
+def started_by_shell(service, tmp_path, status):
+    """Run what a service starts with a streamgp that prints its arguments and ends so."""
+    said = tmp_path / "streamgp"
+    said.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n', encoding="utf-8")
+    said.chmod(0o755)
+    command = [word.replace("$$", "$") for word in service["entrypoint"]] + service["command"]
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_every_start_of_the_feeder_sends_new_events(services, tmp_path):
+    feeder = services["feeder"]
+    done = started_by_shell(feeder, tmp_path, 75)
+    *words, option, prefix = done.stdout.splitlines()
+    assert words == feeder["command"]
+    assert option == "--prefix"
+    assert time.time() - int(prefix.removesuffix("-")) < 60.0
+    assert done.returncode == 75
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 75])
+def test_what_waits_for_workers_does_not_keep_them_from_starting(services, tmp_path, status):
+    done = started_by_shell(services["topics"], tmp_path, status)
+    assert done.stdout.splitlines() == services["topics"]["command"]
+    assert (done.returncode == 0) == (status <= 2)
+
+
+def test_the_page_answers_under_the_name_that_prometheus_asks_for(services):
+    yaml = pytest.importorskip("yaml", reason="PyYAML reads prometheus.yml")
+    jobs = yaml.safe_load((DOCKER / "observe" / "prometheus.yml").read_text(encoding="utf-8"))
+    asked = {job["job_name"]: job["static_configs"][0]["targets"] for job in jobs["scrape_configs"]}
+    words = services["page"]["command"]
+    port = words[words.index("--bind") + 1].rpartition(":")[2]
+    assert asked["streamgp-page"] == [f"{words[words.index('--host') + 1]}:{port}"]
+    assert services.keys() >= {
+        target.partition(":")[0] for each in asked.values() for target in each
+    }
+
+
+def test_the_check_of_the_broker_asks_a_port_that_it_serves(services):
+    kafka = services["kafka"]
+    shell, option, command = kafka["healthcheck"]["test"][1:]
+    [address] = re.findall(r"/dev/tcp/(\S+)", command)
+    assert (
+        f"INSIDE://{address.replace('/', ':')}"
+        in kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"]
+    )
+    bash = shutil.which(shell)
+    if bash is None:
+        pytest.skip("there is no bash")
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+        tried = command.replace(address, f"127.0.0.1/{port}")
+        assert subprocess.run([bash, option, tried], check=False).returncode == 0
+    assert subprocess.run([bash, option, tried], capture_output=True).returncode != 0
 
 
 def test_the_broker_is_the_one_of_the_tests(services):
