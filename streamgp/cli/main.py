@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import RawIOBase
 from typing import Any, NoReturn
 
 import click
@@ -254,6 +255,11 @@ def main() -> NoReturn:
     use_one_thread()
     if sys.stderr is None:  # closed by the shell, `2>&-`: messages go nowhere
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (as long as the process)
+    if isinstance(getattr(sys.stdout, "buffer", None), RawIOBase):
+        # With PYTHONUNBUFFERED, Python loses what a reader that goes has not yet taken, and tells
+        # nobody.
+        number, encoding = sys.stdout.fileno(), sys.stdout.encoding
+        sys.stdout = open(number, "w", buffering=1, encoding=encoding, closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is None:

@@ -215,6 +215,24 @@ def test_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(CliRunner().invoke(cli, ["init"]).exception, ZeroDivisionError)
 
 
+def test_reader_that_goes_away_in_the_midst_is_reported_by_the_status() -> None:
+    """Also without a buffer, where Python would take what was written until then for all."""
+    code = (
+        "import click\n"
+        "from streamgp.cli import main\n"
+        "main.cli.commands['init'].callback = lambda **_: click.echo('line\\n' * 100_000)\n"
+        "main.main()"
+    )
+    command = [sys.executable, "-uc", code, "init"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"line\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
 @pytest.mark.parametrize(
     ("buffering", "command"),
     [
