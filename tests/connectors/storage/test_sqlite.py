@@ -287,6 +287,16 @@ except StateError as error:
     assert run_script(script, path) == ""
 
 
+def test_a_file_system_without_locks_is_named(path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with SqliteStore(path):
+        monkeypatch.setattr("fcntl.lockf", no_locks)
+        with pytest.raises(StateError, match=rf"^files in {path.parent} cannot be locked, as on "):
+            SqliteStore(path)
+
+
 def sqlite_file(path, *statements):
     with closing(sqlite3.connect(path)) as connection:
         for sql in statements:
