@@ -10,6 +10,7 @@ const MOMENTS = 8;
 /** Characters of a text that fit beside its name, and those shown of one below it until more are asked for. */
 const SHORT_TEXT = 18;
 const SHOWN_TEXT = 800;
+const CELL_TEXT = 80;
 
 const panel = (name, ...children) =>
   element("section", { class: `panel panel-${name}` }, element("h3", {}, text(`panel.${name}`)), ...children);
@@ -193,7 +194,7 @@ function examples(card, desk) {
           "tr",
           { role: "row" },
           element("th", { scope: "row", role: "rowheader" }, nameNode(name)),
-          element("td", { role: "cell", class: "here" }, shownValue(here.get(name), null, 3)),
+          exampleCell("here", here.get(name)),
           near.map((example) => differenceCell(example.x.find((one) => one.name === name), here.get(name))),
         ),
       ),
@@ -216,19 +217,20 @@ const footOf = (corrections) =>
     ),
   );
 
+/** A value among those of other examples; of a text, which the features show whole, the beginning. */
+function exampleCell(name, value, ...before) {
+  const isText = typeof value === "string";
+  const shown = isText && value.length > CELL_TEXT ? `${value.slice(0, CELL_TEXT)}…` : shownValue(value, null, 3);
+  return element("td", { role: "cell", class: isText ? `${name} words` : name }, before, element("bdi", {}, shown));
+}
+
 function differenceCell({ value, differs }, here) {
   if (!differs) return element("td", { role: "cell", class: "same" }, "=");
   const bothNumbers = typeof value === "number" && typeof here === "number";
   const sign = bothNumbers ? (value > here ? "▲" : "▼") : "≠";
   const word = bothNumbers ? text(value > here ? "examples.more" : "examples.less") : text("examples.other");
-  return element(
-    "td",
-    { role: "cell", class: bothNumbers ? "differs" : "differs words" },
-    element("span", { class: "sign", "aria-hidden": "true" }, sign),
-    element("span", { class: "unseen" }, word),
-    "\u202f",
-    element("bdi", {}, shownValue(value, null, 3)),
-  );
+  const before = [element("span", { class: "sign", "aria-hidden": "true" }, sign), element("span", { class: "unseen" }, word), "\u202f"];
+  return exampleCell("differs", value, before);
 }
 
 function correction(example, card, desk) {
