@@ -25,9 +25,11 @@ COPY streamgp streamgp
 RUN PIP_NO_CACHE_DIR=1 bash docker/flink-environment.sh /opt/streamgp-flink && \
     useradd --uid 10001 --home-dir /var/lib/streamgp --no-create-home streamgp && \
     install -d -o 10001 -g 10001 -m 0750 /var/lib/streamgp
-# By default Flink writes its log beside its programs, where this user may not write.
+# By default Flink writes its log beside its programs, where this user may not write, and .4 GB of
+# it a day, which in a container may be memory.
 ENV PATH=/opt/streamgp-flink/bin:$PATH \
     FLINK_LOG_DIR=/tmp \
+    ROOT_LOG_LEVEL=WARN \
     HOME=/var/lib/streamgp \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
