@@ -5,8 +5,8 @@
 Every RUN and COPY is done in a clean folder that stands for the image's file system, with this
 Python instead of the base image; paths of the image become paths in that folder. Then the entry
 point, a worker and the health check run as in a container. Not tested: that the base image exists,
-and what Docker itself does. Needs Linux, root (files are given to the image's user) and a package
-index.
+what it contains (it has a pip of its own), and what Docker itself does. Needs Linux, root (files
+are given to the image's user) and a package index.
 
 """
 
@@ -201,7 +201,7 @@ def try_out(image: Image) -> None:
     expect("without a worker the image is unhealthy", health() != 0)
     work(image, health, as_user=as_user)
     found = [path.name for path in image.real("/opt").rglob("*") if path.name in ("gcc", "pip")]
-    expect("the image has no compiler and no pip", found == [])
+    expect("the environment has no compiler and no pip", found == [])
 
 
 def work(image: Image, health: Callable[[], int], *, as_user: bool) -> None:

@@ -471,3 +471,33 @@ def test_what_compose_starts_works_together(services, kafka, kafka_prefix, tmp_p
             process.send_signal(signal.SIGTERM)
         ends = {name: process.wait(60.0) for name, process in lasting.items()}
     assert {ends["worker-1"], ends["worker-2"]} == {0}
+
+
+# --- with a daemon
+
+
+def test_a_worker_in_a_container_is_healthy_and_ends_at_sigterm():
+    docker = shutil.which("docker") or pytest.skip("there is no docker")
+
+    def run(*words):
+        done = subprocess.run([docker, *words], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout.strip()
+
+    image = f"streamgp:{streamgp.__version__}"
+    if run("image", "inspect", image)[0] != 0:
+        pytest.skip(f"there is no daemon that has the image {image}")
+    hardened = ("--init", "--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--network=none")
+    config = f"--volume={CONFIG}:/etc/streamgp.toml:ro"
+    topics = ("--broker=file:///var/lib/streamgp/topics", "--create-topics")
+    command = (image, "run", "/etc/streamgp.toml", *topics)
+    status, name = run("run", "--detach", "--health-interval=1s", *hardened, config, *command)
+    assert status == 0
+    try:
+        until = time.monotonic() + 60.0
+        while run("inspect", "--format={{.State.Health.Status}}", name)[1] != "healthy":
+            assert time.monotonic() < until, run("logs", name)
+            time.sleep(0.2)
+        run("stop", name)
+        assert run("inspect", "--format={{.State.ExitCode}}", name) == (0, "0")
+    finally:
+        run("rm", "--force", "--volumes", name)
