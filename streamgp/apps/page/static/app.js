@@ -1,10 +1,10 @@
 /* Entry point of the page: connects the desk, the current card and its surroundings, and handles keys. */
 
-import { get, listen, post, Refused } from "./api.js";
+import { get, listen, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
-import { button, byId, drawn, element, isTyping, newId, remember, remembered } from "./dom.js";
+import { button, byId, drawn, element, isTyping, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
 
@@ -327,22 +327,12 @@ async function refreshStats() {
 /** Find out who the annotator is, with a request that is under way, or from what was known the last time. */
 async function whoAmI(asked) {
   const known = remembered("me", null);
-  if (known === null) return whenReached(() => get("/api/me"), asked);
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof Refused) throw error;
-    return known;
-  }
-}
-
-/** Return the reply to a request, once the server is reachable; the first one may be under way. */
-async function whenReached(ask, asked = ask()) {
-  for (;; asked = ask()) {
+  for (;; asked = get("/api/me")) {
     try {
       return await asked;
     } catch (error) {
       if (error instanceof Refused) throw error;
+      if (known !== null) return known;
       byId("connection").textContent = text("offline");
       byId("connection").hidden = false;
       await retryTime();
