@@ -23,7 +23,7 @@ from streamgp.interactive.messages import CLEAR_SINCE, Cancel, Event, Prediction
 from tests.helpers.page_scene import ROOMS, PageScene, challenge, features, known, label_request
 from tests.helpers.topics import wait_until
 from tests.helpers.worker_process import MAIN
-from tests.page.conftest import CHROMIUM, missing
+from tests.page.conftest import LAUNCH, missing
 
 try:
     from playwright.sync_api import expect
@@ -1098,9 +1098,7 @@ def test_answers_are_sent_though_the_browser_stores_nothing(
     )
     ask(scene, 4)
     scene.start()
-    context = browser.browser_type.launch_persistent_context(
-        tmp_path / "profile", executable_path=CHROMIUM, args=["--no-sandbox"]
-    )
+    context = browser.browser_type.launch_persistent_context(tmp_path / "profile", **LAUNCH)
     page = context.new_page()
     page.goto(scene.url)
     expect(page.locator(CARD)).to_be_visible()
