@@ -136,7 +136,8 @@ def check_writable(path: Path, *, makes_directory: bool = False) -> None:
         there = path.resolve().parent if is_link else path.absolute().parent
         if makes_directory and not is_link:
             # The nearest that exists decides; a link that leads nowhere cannot become a directory.
-            there = next(each for each in (there, *there.parents) if os.path.lexists(each))
+            places = (each for each in (there, *there.parents) if os.path.lexists(each))
+            there = next(places, Path(there.anchor))  # not even the drive is there
         if not os.path.lexists(there):
             raise StateError(f"cannot write {path}: there is no directory {there}") from None
         if not there.is_dir():
@@ -482,7 +483,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _create(path: Path) -> None:
     """Create a directory for its owner only, and its parents, and sync them to disk."""
-    if path.is_dir():
+    if path.is_dir() or path == path.parent:  # a drive that is not there: what is below it fails
         return
     _create(path.parent)
     path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)

@@ -128,7 +128,7 @@ def make_directory(path: str | Path) -> None:
 
     """
     path = Path(path)
-    if path.is_dir():
+    if path.is_dir() or path == path.parent:  # a drive that is not there: what is below it fails
         return
     # `Path.mkdir(parents=True)` creates parents as open as the umask allows.
     make_directory(path.parent)

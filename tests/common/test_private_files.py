@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgp.common.private_files import write_private
+from streamgp.common.private_files import make_directory, write_private
 
 
 @contextmanager
@@ -71,3 +72,17 @@ def test_a_device_stays() -> None:
     with pytest.raises(OSError, match="No space left"):
         write_private("/dev/full", b"page")
     assert os.path.exists("/dev/full")
+
+
+def test_a_directory_on_a_drive_that_is_not_there_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as D: on Windows, which is its own parent."""
+
+    def mkdir(path: Path, _mode: int) -> None:
+        raise FileNotFoundError(errno.ENOENT, "not there", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", lambda _path: False)
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    with pytest.raises(FileNotFoundError, match="not there: '/topics'"):
+        make_directory("/topics/new")

@@ -3,6 +3,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -398,6 +399,21 @@ def test_a_place_that_cannot_be_a_state_directory_is_refused_in_words(tmp_path, 
     monkeypatch.setattr(snapshots.fcntl, "flock", refuse)
     with pytest.raises(StateError, match=r"cannot lock .*: No locks available; name another place"):
         StateDirectory(tmp_path)
+
+
+def test_a_drive_that_is_not_there_is_refused_in_words(monkeypatch):
+    def mkdir(path, _mode):
+        raise FileNotFoundError(errno.ENOENT, "not there", str(path))
+
+    monkeypatch.setattr(snapshots.Path, "is_dir", lambda _path: False)
+    monkeypatch.setattr(snapshots.os, "mkdir", mkdir)
+    with pytest.raises(
+        StateError, match=r"^cannot keep state in /state/new: not there; create its"
+    ):
+        StateDirectory("/state/new")
+    monkeypatch.setattr(snapshots.os.path, "lexists", lambda _path: False)
+    with pytest.raises(StateError, match=r"^cannot write /state/new: there is no directory /$"):
+        check_writable(Path("/state/new"), makes_directory=True)
 
 
 # --- checked before the work
