@@ -58,6 +58,7 @@ class Machine:
         process = self.start(*words, seed=seed)
         out, _ = process.communicate(stdin, _PATIENCE_S)
         assert process.returncode == status, (words, out)
+        assert b"\r" not in out
         return out.decode()
 
     @contextmanager

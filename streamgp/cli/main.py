@@ -266,7 +266,8 @@ def main() -> NoReturn:
             continue
         reconfigure(errors="replace")  # a terminal without µ gets a question mark, not a traceback
         if sys.platform == "win32" and not stream.isatty():
-            reconfigure(encoding="utf-8")  # as read again from files and pipes, on every machine
+            # As read again from files and pipes, on every machine, newlines within values included.
+            reconfigure(encoding="utf-8", newline="\n")
     _wait_for_readers()
     try:
         cli.main(prog_name=_PROGRAM)

@@ -65,7 +65,9 @@ def pretend(platform: str) -> None:
     sys.addaudithook(_on_windows if platform == "win32" else _on_macos)
     if platform == "win32":
         for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(encoding="cp1252", errors="strict")  # type: ignore[union-attr]
+            stream.reconfigure(  # type: ignore[union-attr]
+                encoding="cp1252", errors="strict", newline="\r\n"
+            )
         asyncio.SelectorEventLoop.add_signal_handler = _not_implemented  # type: ignore[method-assign]
 
 
