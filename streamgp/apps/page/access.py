@@ -140,14 +140,19 @@ class Refused(Exception):  # noqa: N818 (a response to the client, not an error 
         self.retry_after_s = retry_after_s
         self.closes = closes
 
-    def response(self) -> Response:
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that every response to it has, whatever its body."""
         headers = {"connection": "close"} if self.closes else {}
         if self.retry_after_s is not None:
             headers["retry-after"] = str(max(1, round(self.retry_after_s)))
+        return headers
+
+    def response(self) -> Response:
         body = {"error": self.error, "what": self.what, "expected": self.expected}
         if self.reason is not None:
             body["reason"] = self.reason
-        return json_response(body, status=self.status, headers=headers)
+        return json_response(body, status=self.status, headers=self.headers)
 
 
 def json_response(

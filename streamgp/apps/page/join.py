@@ -61,7 +61,10 @@ def ask(request: Request, name: str, instead_of: Person | None) -> Response:
 async def replaced(request: Request) -> str | None:
     """Return whose token the form replaces, as the annotator was told."""
     data = await read_bytes(request)
-    found = parse_qs(data.decode("ascii", "replace"), max_num_fields=10)
+    try:
+        found = parse_qs(data.decode("ascii", "replace"), max_num_fields=10)
+    except ValueError as error:
+        raise Refused(400, "bad_body", str(error), "the form of the page") from None
     return found.get("replaces", [None])[0]
 
 
@@ -75,6 +78,7 @@ def refusal(request: Request, refused: Refused) -> Response:
     why = texts.get(f"because.{code}") or texts["because.other"].format(code=code)
     response = _page(request, {"why": why}, title="rest.stranger.title", words="refused.page")
     response.status_code = refused.status
+    response.headers.update(refused.headers)
     return response
 
 

@@ -346,6 +346,7 @@ def test_no_other_site_exchanges_a_link_unseen(
         assert (form.status, "set-cookie" in form.headers) == (403, False)
         assert "“wrong_origin”" in form.body.decode()
     assert browser.get("/api/me").body["name"] == "ann"
+    assert browser.press(link, 11 * "a=1&").status == 400
     assert served.browser().join(link).status == 200
 
 

@@ -110,10 +110,11 @@ def test_a_request_for_the_head_of_a_stream_holds_nothing(served: Served) -> Non
     assert served.page.traffic.streams.total() == 0
 
 
-def test_a_request_whose_end_is_said_twice_ends_the_connection(served: Served) -> None:
+@pytest.mark.parametrize("path", ["/healthz", "/join/link"])  # one is refused in JSON, one in HTML
+def test_a_request_whose_end_is_said_twice_ends_the_connection(served: Served, path: str) -> None:
     with closing(connect(served)) as connection:
-        fields = ("Content-Length: 4", "Transfer-Encoding: chunked")
-        connection.sendall(head(served, "/healthz", *fields) + b"0\r\n\r\n" + head(served, "/"))
+        fields = ("Accept: text/html", "Content-Length: 4", "Transfer-Encoding: chunked")
+        connection.sendall(head(served, path, *fields) + b"0\r\n\r\n" + head(served, "/"))
         told = rest(connection)
     assert told.startswith(b"HTTP/1.1 400 ")
     assert told.count(b"HTTP/1.1") == 1 + told.count(b'"expected":"HTTP/1.1"')
