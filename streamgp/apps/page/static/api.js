@@ -1,6 +1,14 @@
 /* Requests to the page's server. */
 
 const PATIENCE_MS = 15_000;
+/** Seconds by which clocks may seem to differ because replies take their time. */
+const SAME_S = 30;
+
+// Seconds by which this clock is ahead of the server's, by its last reply.
+let ahead = 0;
+
+/** Return the time by the server's clock, POSIX seconds: that of a phone or laptop may be hours off. */
+export const now = () => Date.now() / 1000 - ahead;
 
 /** A request without the wished reply; `reason` says more than `error` where it is given. */
 class Failed extends Error {
@@ -48,6 +56,9 @@ export async function request(method, path, body = undefined) {
     credentials: "same-origin",
     signal: AbortSignal.timeout(PATIENCE_MS),
   });
+  const found = (Date.now() - Date.parse(answer.headers.get("Date"))) / 1000;
+  // A proxy that does not reach the server may send no date.
+  if (!Number.isNaN(found)) ahead = Math.abs(found) > SAME_S ? found : 0;
   const reply = await decoded(answer);
   if (answer.ok) return reply;
   // Also of a proxy, which would refuse as much again.

@@ -1,6 +1,6 @@
 /* Entry point of the page: connects the desk, the current card and its surroundings, and handles keys. */
 
-import { get, listen, Refused } from "./api.js";
+import { get, listen, now, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
@@ -113,7 +113,7 @@ function whyNone() {
   if (desk.reading !== null) return ["reading", { n: count(desk.reading) }];
   if (desk.restPeriod !== null) {
     const { why, until } = desk.restPeriod;
-    const days = isoDay(until) === isoDay(Date.now() / 1000) ? [] : [dayOf(until)];
+    const days = isoDay(until) === isoDay(now()) ? [] : [dayOf(until)];
     const when = [...days, timeOfDay(until)].join(", ");
     return [["quiet_hours", "per_day", "gap"].includes(why) ? why : "quiet_hours", { until: when }];
   }

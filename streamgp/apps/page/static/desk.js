@@ -4,7 +4,7 @@
  * This module knows no elements of the page: `told` is called with every change.
  */
 
-import { get, pathOf, Refused, requestAs } from "./api.js";
+import { get, now, pathOf, Refused, requestAs } from "./api.js";
 import { noteRecent, withLabel } from "./labels.js";
 import { Outbox } from "./outbox.js";
 import { Stopwatch } from "./stopwatch.js";
@@ -518,7 +518,7 @@ export class Desk {
 
 /** Return for how many seconds the question of a card remains open, by the clock of this device. */
 export function secondsLeft({ expires_at: at, supersedes }) {
-  return at === null || at === undefined || supersedes ? Infinity : at - Date.now() / 1000;
+  return at === null || at === undefined || supersedes ? Infinity : at - now();
 }
 
 /** Return the name of the text about a card that is gone: its question was settled or withdrawn. */

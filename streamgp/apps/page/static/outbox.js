@@ -7,7 +7,7 @@
  */
 
 import { newId, remember, remembered } from "./dom.js";
-import { pathOf, post, Refused, Unreachable } from "./api.js";
+import { now, pathOf, post, Refused, Unreachable } from "./api.js";
 
 const DATABASE = "streamgp";
 const ENTRIES = "outbox";
@@ -195,7 +195,7 @@ export class Outbox {
       kind,
       body,
       card,
-      at: Date.now() / 1000,
+      at: now(),
       tries: 0,
     };
     entry.n = await this.#stored((entries) => entries.add(entry));

@@ -1,5 +1,7 @@
 /* Texts of the page: one file per language, and the formats of numbers and times. */
 
+import { now } from "./api.js";
+
 /** The available languages, each by its own name. */
 export const LANGUAGES = { en: "English", de: "Deutsch" };
 
@@ -104,8 +106,8 @@ export function budgetShown({ left, of, span_s: within }) {
 }
 
 /** Format how long ago a time was. */
-export function ago(at, now = Date.now() / 1000) {
-  return now - at < 2 ? text("just_now") : text("ago", { span: span(now - at) });
+export function ago(at, then = now()) {
+  return then - at < 2 ? text("just_now") : text("ago", { span: span(then - at) });
 }
 
 /** Format the time of day, in this time zone. */
@@ -114,8 +116,8 @@ export function timeOfDay(at) {
 }
 
 /** Format the day of a time, with words for today and yesterday. */
-export function dayOf(at, now = Date.now() / 1000) {
-  const days = Math.round((midnight(now) - midnight(at)) / 86400);
+export function dayOf(at) {
+  const days = Math.round((midnight(now()) - midnight(at)) / 86400);
   if (days === 0) return text("today");
   if (days === 1) return text("yesterday");
   const options = { weekday: "long", day: "numeric", month: "long" };
