@@ -134,7 +134,7 @@ class Invites:
         return person in self._people.values()
 
     def names_of(self, key: str) -> set[str]:
-        """Return the names that are invited to the events of a key, and have opened a link."""
+        """Return the names that are invited to the events of a key, and have used a link."""
         self._look()
         return {each.name for each in self._people.values() if each.sees(key)}
 

@@ -16,7 +16,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from streamgp.apps.page.access import JOIN, SECURITY_HEADERS, Refused, is_form
 from streamgp.apps.page.http import read_bytes
@@ -58,6 +58,11 @@ def ask(request: Request, name: str, instead_of: Person | None) -> Response:
     )
 
 
+def to_questions() -> Response:
+    """Return a response that leads to the questions; it depends on cookies, and may have one."""
+    return RedirectResponse("/", 303, headers={"cache-control": "no-store"})
+
+
 async def replaced(request: Request) -> str | None:
     """Return whose token the form replaces, as the annotator was told."""
     data = await read_bytes(request)
@@ -76,7 +81,7 @@ def refusal(request: Request, refused: Refused) -> Response:
     texts = _texts(_language(request))
     code = refused.reason or refused.error
     why = texts.get(f"because.{code}") or texts["because.other"].format(code=code)
-    response = _page(request, {"why": why}, title="rest.stranger.title", words="refused.page")
+    response = _page(request, {"why": why}, title="join.refused.title", words="refused.page")
     response.status_code = refused.status
     response.headers.update(refused.headers)
     return response

@@ -23,7 +23,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from connectors.annotation.annotator_counts import Progress
@@ -56,7 +56,7 @@ from streamgp.apps.page.http import (
     static_files,
 )
 from streamgp.apps.page.invites import Invites, Person
-from streamgp.apps.page.join import ask, refusal, replaced
+from streamgp.apps.page.join import ask, refusal, replaced, to_questions
 from streamgp.apps.page.live import LiveDesk
 from streamgp.apps.page.preferences import (
     BadPreferencesError,
@@ -245,7 +245,7 @@ class Page:
         person = self._person(request)
         if name is None or (person is not None and person.name == name):
             # The page goes on for a browser that has a cookie, or says that an invite is needed.
-            return RedirectResponse("/", 303)
+            return to_questions()
         response = ask(request, name, person)
         if attempt is None:
             self._door.set_attempt(response, secrets.token_urlsafe(32))
@@ -272,7 +272,7 @@ class Page:
     async def _join_by_button(self, request: Request, link: str, invites: Invites) -> Response:
         replaces, attempt = await replaced(request), self._door.attempt(request)
         name = await asyncio.to_thread(invites.invited, link, attempt)
-        response = RedirectResponse("/", 303)
+        response = to_questions()
         # The page itself did not get this cookie if another site, such as a mail's, led to it.
         person = self._person(request)
         if person is not None and person.name == name:

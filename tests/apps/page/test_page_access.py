@@ -281,6 +281,7 @@ def test_who_only_looks_at_a_link_does_not_use_it_up(served: Served, invites: In
     for useless in (link, "guess"):
         reply = looking.get(f"/join/{useless}")
         assert (reply.status, reply.headers["location"], reply.body) == (303, "/", b"")
+        assert reply.headers["cache-control"] == "no-store"
 
 
 def test_a_link_says_for_whom_it_is_and_its_button_lets_in(
@@ -357,6 +358,7 @@ def test_a_link_says_that_a_page_without_login_has_no_invites() -> None:
     assert (reply.status, reply.body["error"]) == (403, "no_invites")
     assert reply.body["expected"] == "a page that was started without --as"
     assert (shown.status, b"needs no invite" in shown.body) == (403, True)
+    assert b"You need an invite" not in shown.body
 
 
 def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(

@@ -268,7 +268,7 @@ export function showPreferences(desk, changed) {
   const form = element(
     "form",
     { class: "preferences-form" },
-    // An annotator who opens another's link answers in that name from then on.
+    // An annotator who has used another's link answers in that name from then on.
     element("p", { class: "quiet" }, parts("preferences.name", { name: element("bdi", {}, desk.me.name) })),
     element("h3", {}, text("preferences.asked")),
     row("quiet_from", field("quiet_from", { type: "time", value: now.quiet_from ?? "" })),
