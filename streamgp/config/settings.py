@@ -459,11 +459,16 @@ class Worker(Section, frozen=True, kw_only=True):
     leave: bool = False
 
 
+def _words(most: int) -> Meta:
+    expected = f"a text of at most {most} characters"
+    return Meta(pattern=r"\S", max_length=most, extra={"expected": expected})
+
+
 class Page(Section, frozen=True, kw_only=True):
     """What annotators are told and offered: the question, labels, or how to enter a number."""
 
-    question: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    guidelines: Annotated[str, Meta(min_length=1, max_length=10_000)] | None = None
+    question: Annotated[str, _words(200)] | None = None
+    guidelines: Annotated[str, _words(10_000)] | None = None
     labels: tuple[Label, ...] = ()
     unit: Text | None = None
     low: End | None = None

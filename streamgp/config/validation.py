@@ -155,7 +155,8 @@ def _fits(value: object, kind: inspect.Type) -> bool:
     if isinstance(kind, inspect.StrType):
         return (
             isinstance(value, str)
-            and len(value) >= (kind.min_length or 0)
+            and (kind.min_length or 0) <= len(value)
+            and (kind.max_length is None or len(value) <= kind.max_length)
             and (kind.pattern is None or re.search(kind.pattern, value) is not None)
         )
     if isinstance(kind, inspect.LiteralType):

@@ -238,6 +238,15 @@ def test_what_the_page_says_of_numbers_is_for_numbers(text: str, said: str) -> N
         parse_worker(head + text, source="my.toml")
 
 
+@pytest.mark.parametrize(("name", "most"), [("question", 200), ("guidelines", 10_000)])
+def test_words_for_annotators_are_neither_blank_nor_too_long(name: str, most: int) -> None:
+    assert parse_worker(f'[page]\n{name} = "{most * "x"}"', source="my.toml")
+    for wrong in ("", r" \n ", (most + 1) * "x"):
+        said = rf"page.{name} = .* is not allowed, expected a text of at most {most} characters"
+        with pytest.raises(ConfigError, match=said):
+            parse_worker(f'[page]\n{name} = "{wrong}"', source="my.toml")
+
+
 def test_labels_that_the_page_offers_are_those_that_somebody_could_give() -> None:
     labels = ("sitting", "2", 2, -2.5, True, "x" * 200)
     written = ", ".join(map(json.dumps, labels))

@@ -160,7 +160,7 @@ def heading(view: View) -> Text:
 
 def _question(view: View) -> str:
     if view.asks is not None:
-        return printable(view.asks)
+        return printable(" ".join(view.asks.split()))
     return "How much is it?" if view.of_numbers else "Which is it?"
 
 
@@ -168,7 +168,7 @@ def help_text(view: View) -> str:
     """Return the guidelines, and what can be typed."""
     if view.guidelines is None:
         return HELP
-    lines = map(printable, view.guidelines.strip().splitlines())
+    lines = map(printable, view.guidelines.expandtabs(4).strip().splitlines())
     return "\n".join([*lines, "", HELP])
 
 

@@ -59,9 +59,10 @@ def test_label_request_says_whose_it_is_why_and_how_long_it_waits() -> None:
 
 
 def test_question_and_guidelines_of_the_configuration_take_the_place_of_ours() -> None:
-    told = view(Question(request=label_request("e1")), asks="Where?\u200b", guidelines="a\n\x1bb\n")
-    assert printed(looks.heading(told)).splitlines()[0] == "Where?\\u200b"
-    assert looks.help_text(told) == f"a\n\\x1bb\n\n{looks.HELP}"
+    asks, guidelines = "Where\nwas it?\u200b", "a:\tb\n\x1bb\n"
+    told = view(Question(request=label_request("e1")), asks=asks, guidelines=guidelines)
+    assert printed(looks.heading(told)).splitlines()[0] == "Where was it?\\u200b"
+    assert looks.help_text(told) == f"a:  b\n\\x1bb\n\n{looks.HELP}"
 
 
 def test_a_question_about_an_earlier_event_says_when_that_was() -> None:
