@@ -844,6 +844,8 @@ walking: also on <b>stairs</b>"""
     told = "sitting: also in a bus\nwalking: also on <b>stairs</b>"
     dialog = page.get_by_role("dialog", name="Guidelines")
     expect(dialog.locator(".prose")).to_have_text(told, use_inner_text=True)
+    expect(dialog.locator(".prose")).to_be_focused()  # a screen reader begins with it
+    page.keyboard.press("Enter")  # was meant for a card
     expect(page.locator(CARD)).to_have_count(0)  # it is nobody's yet
     dialog.get_by_role("button", name="Go on").click()
     expect(page.get_by_role("heading", name="What did <b>you</b> do?")).to_be_visible()

@@ -376,7 +376,7 @@ async function start() {
   }
   remember("me", me);
   byId("connection").hidden = true;
-  await readGuidelines(me.guidelines);
+  await readGuidelines(me);
   desk = new Desk(me, told);
   desk.touched = () => view !== null && view.isTouched;
   showAll();

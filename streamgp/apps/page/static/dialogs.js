@@ -65,14 +65,16 @@ const HELP = [
   ["Esc", "help.back"],
 ];
 
-const prose = (words) => element("p", { class: "prose", dir: "auto" }, words);
+const prose = (words, properties) => element("p", { class: "prose", dir: "auto", ...properties }, words);
 
-/** Show the guidelines until the annotator goes on, once in this browser. */
-export async function readGuidelines(guidelines) {
-  if (!guidelines || remembered("guidelines", null) === guidelines) return;
-  const dialog = show("guidelines", prose(guidelines), button(text("guidelines.go_on"), { class: "primary", on: () => dialog.close() }));
+/** Show the guidelines until the annotator goes on, who need not read the same ones again in this browser. */
+export async function readGuidelines({ name, guidelines }) {
+  const read = JSON.stringify([name, guidelines]);
+  if (!guidelines || remembered("guidelines", null) === read) return;
+  // With the focus, a screen reader begins with them, and a key that was meant for a card closes nothing.
+  const dialog = show("guidelines", prose(guidelines, { tabindex: "-1", autofocus: true }), button(text("guidelines.go_on"), { class: "primary", on: () => dialog.close() }));
   await new Promise((resolve) => dialog.addEventListener("close", resolve));
-  remember("guidelines", guidelines);
+  remember("guidelines", read);
 }
 
 /** Show the guidelines again, and explain the keys; on a touch screen, the buttons. */
