@@ -13,16 +13,20 @@ def main() -> NoReturn:
     try:
         _main()
     except Exception as error:
-        if (found := _in_the_way(error)) is None:
-            raise
-        name, file = found
-        print(
-            f"Error: {file} was imported in place of the module {name!r} that streamgp needs "
-            f"({type(error).__name__}: {' '.join(str(error).split())}); rename it, or start "
-            "streamgp in another directory",
-            file=sys.stderr,
-        )
-        sys.exit(2)
+        found = _in_the_way(error)
+        for name, file in found:
+            if _tells_of(error, name, file):
+                print(
+                    f"Error: {file} was imported in place of the module {name!r} that streamgp "
+                    f"needs ({type(error).__name__}: {' '.join(str(error).split())}); rename it, "
+                    "or start streamgp in another directory",
+                    file=sys.stderr,
+                )
+                sys.exit(2)
+        if found:  # perhaps good copies, on `PYTHONPATH`, and it is our own error
+            files = ", ".join(file for _, file in found)
+            error.add_note(f"perhaps because of files imported in place of other modules: {files}")
+        raise
 
 
 def _main() -> NoReturn:
@@ -40,8 +44,8 @@ def _main() -> NoReturn:
     run()
 
 
-def _in_the_way(error: BaseException) -> tuple[str, str] | None:
-    """Return a module's name and the file that hides it, if such a file was run before the error.
+def _in_the_way(error: BaseException) -> list[tuple[str, str]]:
+    """Return the names of modules that were hidden when an error occurred, and the files in place.
 
     With `python -m` Python looks for modules in the working directory first, then in those of
     `PYTHONPATH`, and only then where modules are installed.
@@ -50,7 +54,7 @@ def _in_the_way(error: BaseException) -> tuple[str, str] | None:
 
     standard = os.path.dirname(os.__file__)
     if standard not in sys.path:
-        return None
+        return []
     first = sys.path.index(standard)
     files = [getattr(module, "__file__", None) for module in [*sys.modules.values()]]
     files.append(getattr(error, "filename", None))  # of a SyntaxError
@@ -58,6 +62,7 @@ def _in_the_way(error: BaseException) -> tuple[str, str] | None:
     while traced is not None:
         files.append(traced.tb_frame.f_code.co_filename)
         traced = traced.tb_next
+    found = {}
     for file in files:
         if not isinstance(file, str):
             continue
@@ -68,8 +73,30 @@ def _in_the_way(error: BaseException) -> tuple[str, str] | None:
         if directory in sys.path[:first] and name not in ("streamgp", "connectors"):
             meant = PathFinder.find_spec(name, sys.path[first:])
             if meant is not None and meant.origin not in (None, file):
-                return name, file
-    return None
+                found[name] = file
+    return [*found.items()]
+
+
+def _tells_of(error: BaseException | None, name: str, file: str) -> bool:
+    """Return whether an error, or its cause, says itself that a file is not the module meant."""
+    if error is None:
+        return False
+    traced = error.__traceback__
+    while traced is not None:  # it was raised while the file was imported
+        code = traced.tb_frame.f_code
+        if (code.co_filename, code.co_name) == (file, "<module>"):
+            return True
+        traced = traced.tb_next
+    match error:
+        case ImportError():
+            tells = (error.name or "").partition(".")[0] == name
+        case SyntaxError():
+            tells = error.filename == file
+        case AttributeError():
+            tells = getattr(error.obj, "__file__", None) == file
+        case _:
+            tells = False
+    return tells or _tells_of(error.__cause__ or error.__context__, name, file)
 
 
 def fix_hashes() -> None:

@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -446,6 +447,7 @@ def test_a_file_in_place_of_a_module_is_reported_in_one_line(tmp_path: Path) -> 
     for file, code, why in (
         # Two that every start imports: a module of Python, and one of those it is built on.
         ("random.py", "", "ImportError: "),
+        ("random.py", "class Random:\n    def choice(self): 1 +", "SyntaxError: "),
         ("click/__init__.py", "import of_theirs", "ModuleNotFoundError: "),
     ):
         (tmp_path / file).parent.mkdir(exist_ok=True)
@@ -480,6 +482,33 @@ def test_files_that_hide_nothing_are_not_blamed_for_an_error(tmp_path: Path) -> 
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "KeyError: 'no'"
+
+
+def test_a_copy_of_a_module_on_the_path_hides_no_other_error(tmp_path: Path) -> None:
+    """Where clusters keep packages, `PYTHONPATH` names many that are installed, too."""
+    copy = tmp_path / "textwrap.py"
+    copy.write_text(Path(textwrap.__file__).read_text())
+    perhaps = f"\nperhaps because of files imported in place of other modules: {copy}"
+    for does, status, told in (
+        ("{}['no']", 1, "KeyError: 'no'" + perhaps),
+        ("__import__('no')", 1, "ModuleNotFoundError: No module named 'no'" + perhaps),
+        ("None.no", 1, "AttributeError: 'NoneType' object has no attribute 'no'" + perhaps),
+        ("textwrap.no", 2, f"Error: {copy} was imported in place of the module 'textwrap' that "),
+    ):
+        code = (
+            "import textwrap\n"
+            "from streamgp.cli import main\n"
+            f"main.main = lambda: {does}\n"
+            "from streamgp.__main__ import main\n"
+            "main()\n"
+        )
+        fixed = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=fixed, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status
+        last = "\n".join(done.stderr.splitlines()[-1 - told.count("\n") :])
+        assert last.startswith(told)
 
 
 def test_a_connectors_folder_of_the_users_is_reported_in_one_line(tmp_path: Path) -> None:
