@@ -9,6 +9,7 @@ newer.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -47,8 +48,10 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
     """Write a file, for its owner only if it is new: all of it, or nothing.
 
     Half a page, picture or configuration may look like a whole one. So it is written beside the old
-    one, which it then replaces; a link stays. A device, a pipe, the file of another owner and one
-    in a directory that cannot be written to are written to as they are.
+    one, which it then replaces; a link stays. What cannot be replaced without a change for others
+    is written to as it is: a device, a pipe, an open file such as `/dev/stdout`, a file with
+    several names, of another owner or group, or with an access list, one that is a mount of its
+    own, as in a container, and one in a directory that cannot be written to.
 
     Raises
     ------
@@ -59,31 +62,53 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
     old, target = None, os.path.realpath(path)
     with suppress(FileNotFoundError):
         old = os.stat(path)
-    if old is not None and not _is_replaceable(target, old):
-        with open(path, "wb", buffering=0, opener=private) as file:
-            _write_all(file, data)
-        return
+    if old is None or _is_replaceable(path, target, old):
+        try:
+            _replace(target, old, data)
+            return
+        except OSError as error:
+            if old is None or error.errno != errno.EBUSY:  # busy: it is a mount
+                error.filename, error.filename2 = os.fspath(path), None
+                raise
+    with open(path, "wb", buffering=0, opener=private) as file:
+        _write_all(file, data)
+
+
+def _replace(target: str, old: os.stat_result | None, data: bytes | memoryview) -> None:
     part = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
     try:
         with open(part, "xb", buffering=0, opener=private) as file:
             _write_all(file, data)
         if old is not None:
+            if sys.platform != "win32":
+                os.chown(part, -1, old.st_gid)
             os.chmod(part, stat.S_IMODE(old.st_mode))
         os.replace(part, target)
-    except BaseException as error:  # Ctrl-C, too
+    except BaseException:  # Ctrl-C, too
         with suppress(OSError):
             os.unlink(part)
-        if isinstance(error, OSError):
-            error.filename, error.filename2 = os.fspath(path), None
         raise
 
 
-def _is_replaceable(target: str, old: os.stat_result) -> bool:
+def _is_replaceable(path: str | Path, target: str, old: os.stat_result) -> bool:
     """Whether a file may be replaced by another one, without a change of what may be done to it."""
     folder = os.path.dirname(target)
-    is_own = sys.platform == "win32" or old.st_uid == os.geteuid()
     may = os.access(target, os.W_OK) and os.access(folder, os.W_OK | os.X_OK)
-    return stat.S_ISREG(old.st_mode) and is_own and may
+    is_open = os.path.abspath(path).startswith(("/dev/", "/proc/"))
+    is_plain = stat.S_ISREG(old.st_mode) and old.st_nlink == 1 and not is_open
+    return is_plain and may and _keeps_rights(target, old)
+
+
+def _keeps_rights(target: str, old: os.stat_result) -> bool:
+    """Whether owner, group and mode, which a new file can be given, are all that counts."""
+    if sys.platform == "win32":
+        return True
+    is_ours = old.st_uid == os.geteuid() and old.st_gid in (os.getegid(), *os.getgroups())
+    lists: list[str] = []
+    if sys.platform == "linux":
+        with suppress(OSError):  # a file system that has none
+            lists = [name for name in os.listxattr(target) if name.startswith("system.posix_acl")]
+    return is_ours and not lists
 
 
 def _write_all(file: FileIO, data: bytes | memoryview) -> None:

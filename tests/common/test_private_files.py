@@ -68,6 +68,63 @@ def test_a_file_in_a_directory_that_cannot_be_written_to_is_written_to(
     assert (path.read_bytes(), path.stat().st_ino) == (b"page", before)
 
 
+def test_a_file_that_others_reach_in_another_way_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "page.html", tmp_path / "other"
+    path.write_bytes(b"old page")
+    before = path.stat().st_ino
+    os.link(path, other)
+    write_private(path, b"page")
+    assert (other.read_bytes(), path.stat().st_ino) == (b"page", before)
+    other.unlink()
+    for name, result in (
+        ("getegid", lambda: path.stat().st_gid + 1),  # it was given to another group
+        ("listxattr", lambda _: ["system.posix_acl_access"]),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getgroups", list)
+            patch.setattr(os, name, result)
+            write_private(path, name.encode())
+        assert (path.read_bytes(), path.stat().st_ino) == (name.encode(), before)
+
+
+def test_a_file_that_is_replaced_keeps_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(b"old")
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "chown", lambda _, *ids: given.append(ids))
+    write_private(path, b"page")
+    assert given == [(-1, path.stat().st_gid)]
+
+
+def test_a_file_that_is_a_mount_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As is a single file of the host in a container."""
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    path = tmp_path / "page.html"
+    path.write_bytes(b"old page")
+    monkeypatch.setattr(os, "replace", busy)
+    write_private(path, b"page")
+    assert path.read_bytes() == b"page"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_file_that_is_the_output_of_a_program_stays_so(tmp_path: Path) -> None:
+    """What it writes afterwards comes behind, as in `streamgp labels --out /dev/stdout > all`."""
+    path = tmp_path / "all"
+    with path.open("a") as file:
+        write_private(f"/dev/fd/{file.fileno()}", b"labels\n")
+        file.write("done\n")
+    assert path.read_text() == "labels\ndone\n"
+
+
 def test_a_device_stays() -> None:
     with pytest.raises(OSError, match="No space left"):
         write_private("/dev/full", b"page")
