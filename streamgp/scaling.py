@@ -481,7 +481,7 @@ class RenewedScaling(StandardScaling):
         scaled = StandardScaling.transform(self, x)  # super() is slower
         for name, scores in self._scores.items():
             value = x.get(name)
-            if type(value) in _PLAIN_NUMBERS and value == value:  # the shorter way
+            if isinstance(value, float | int) and value == value:  # the shorter way
                 scaled[name] = scores(value)
             elif is_number(value) and not is_missing(value):
                 scaled[name] = scores(as_number(name, value))
@@ -836,7 +836,6 @@ class RobustScaling(StandardScaling):
 
 
 _FLOATS = frozenset({float})
-_PLAIN_NUMBERS = frozenset({float, int})
 
 
 def _is_plain(x: Features) -> bool:
