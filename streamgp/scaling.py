@@ -27,7 +27,6 @@ from streamgp.common.feature_values import (
     is_number,
     plain_name,
 )
-from streamgp.common.normal_scores import NormalScores, has_heavy_tail
 from streamgp.common.running_stats import Moments, Quartiles
 
 
@@ -53,7 +52,7 @@ class Scaling:
         """Update with a label, for transformers that use it; `x` is what `extract` returned."""
 
     def weigh(self, examples: Sequence[tuple[Features, Label]]) -> None:
-        """Adapt to what features tell about labels, before the learner is rebuilt.
+        """Weigh features by what they tell about labels, before the learner is rebuilt.
 
         The features of the examples are what `extract` returned.
         """
@@ -288,8 +287,6 @@ _FEWEST_OF_CLASS: Final = 3
 # feature that tells nothing alone may tell something together with others.
 _EVEN: Final = 0.3
 _LEAST_TOLD: Final = 0.05
-# How much more normal scores must tell than the numbers themselves.
-_BETTER: Final = 0.02
 # Sum of squares, in standard deviations, up to which a feature is constant.
 _LEAST_SQUARES: Final = 1e-9
 
@@ -331,9 +328,7 @@ class RenewedScaling(StandardScaling):
     these are all the same value, as of a sensor that is down.
 
     At each renewal numbers are also weighed by how far they tell the labels apart (`weights_of`):
-    distances between events are then mostly those in the features that matter. Those of which a few
-    are far from all others, such as numbers of bytes, are replaced by the normal scores of their
-    ranks among the labelled events, if these tell the labels apart better.
+    distances between events are then mostly those in the features that matter.
 
     A feature that at least half of the events have is filled in with its mean where it is missing.
     A Gaussian process takes it for the mean anyway, but counts the features of its first example to
@@ -364,7 +359,6 @@ class RenewedScaling(StandardScaling):
     # _pending   values of later events with these features, event after event in this order, still
     #            to be added
     # _weights   factors of the features in use, after clipping; {} while labels are too few
-    # _scores    what features with heavy tails count as, before clipping
     _fills = True
 
     def __init__(self, warm_up: int) -> None:
@@ -375,7 +369,6 @@ class RenewedScaling(StandardScaling):
         self._columns: list[FeatureName] = []
         self._pending: list[float] = []
         self._weights: dict[FeatureName, float] = {}
-        self._scores: dict[FeatureName, NormalScores] = {}
 
     def observe(self, x: Features) -> bool:
         """Update with an event; True if the statistics in use have changed.
@@ -420,44 +413,15 @@ class RenewedScaling(StandardScaling):
         self._n_labels += 1
 
     def weigh(self, examples: Sequence[tuple[Features, Label]]) -> None:
-        """Weigh features by how far they tell the labels of the examples apart.
-
-        Those with heavy tails are replaced by their normal scores, if these tell more.
-        """
-        names, labels = list(self._locations), [y for _, y in examples]
-        self._scores = {}
-        Z = self._matrix(examples)
-        told = _told(Z, labels)
-        if told is not None and (heavy := self._heavy(examples)):
-            self._scores = heavy
-            by_scores = _told(self._matrix(examples), labels)
-            assert by_scores is not None
-            better = dict(zip(names, by_scores > told + _BETTER, strict=True))
-            self._scores = {name: scores for name, scores in heavy.items() if better[name]}
-            Z = self._matrix(examples)
-        weights = weights_of(Z, labels)
-        self._weights = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
-
-    def _matrix(self, examples: Sequence[tuple[Features, Label]]) -> Array:
-        """Return scaled and clipped features, one example in each row."""
+        """Weigh features by how far they tell the labels of the examples apart."""
+        names = list(self._locations)
         seen = [self._clipped(x) for x, _ in examples]
         # What an event lacks is 0 to the learner, too; texts have no weight.
-        return np.array(
-            [
-                [d if is_number(d := z.get(name, 0.0)) else 0.0 for name in self._locations]
-                for z in seen
-            ]
+        Z = np.array(
+            [[d if is_number(d := z.get(name, 0.0)) else 0.0 for name in names] for z in seen]
         )
-
-    def _heavy(self, examples: Sequence[tuple[Features, Label]]) -> dict[FeatureName, NormalScores]:
-        """Return the normal scores of features whose values in the examples have a heavy tail."""
-        found = {}
-        for name in self._locations:
-            given = [v for x, _ in examples if is_number(v := x.get(name)) and not is_missing(v)]
-            numbers = np.array(given, dtype=float)
-            if len(numbers) >= _FEWEST_LABELS and has_heavy_tail(numbers):
-                found[name] = NormalScores.of(numbers)
-        return found
+        weights = weights_of(Z, [y for _, y in examples])
+        self._weights = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
 
     @property
     def weights(self) -> Mapping[FeatureName, float]:
@@ -479,12 +443,6 @@ class RenewedScaling(StandardScaling):
 
     def _clipped(self, x: Features) -> dict[FeatureName, Any]:
         scaled = StandardScaling.transform(self, x)  # super() is slower
-        for name, scores in self._scores.items():
-            value = x.get(name)
-            if isinstance(value, float | int) and value == value:  # the shorter way
-                scaled[name] = scores(value)
-            elif is_number(value) and not is_missing(value):
-                scaled[name] = scores(as_number(name, value))
         distances = scaled.values()
         try:
             if not scaled or (min(distances) >= -_FAR and max(distances) <= _FAR):
@@ -511,10 +469,6 @@ class RenewedScaling(StandardScaling):
             # As text: the state is needed every few events.
             "pending": [len(rows), text_of(rows)],
             "weights": [[plain_name(name), weight] for name, weight in self._weights.items()],
-            "scores": [
-                [plain_name(name), len(s.values), text_of(np.array([s.values, s.scores]))]
-                for name, s in self._scores.items()
-            ],
         }
 
     def load_state(self, state: State) -> None:
@@ -528,11 +482,6 @@ class RenewedScaling(StandardScaling):
         self._columns = list(state["columns"])
         # Not in states of before features had weights.
         self._weights = dict(state.get("weights", ()))
-        # Not in states of before heavy tails had scores.
-        self._scores = {
-            name: NormalScores(*array_of(text, 2, int(n)).tolist())
-            for name, n, text in state.get("scores", ())
-        }
         n, rows = state["pending"]
         self._pending = array_of(rows, int(n) * len(self._columns)).tolist() if n else []
 
@@ -708,7 +657,7 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
 
 def weighed_as(state: State, other: State) -> State:
     """Return the state of a scaling, with the weights of features of another one."""
-    return {**state, **{name: other[name] for name in ("weights", "scores") if name in other}}
+    return {**state, **{name: other[name] for name in ("weights",) if name in other}}
 
 
 def weights_of(Z: Array, labels: Sequence[Label]) -> Array | None:
@@ -744,29 +693,17 @@ def weights_of(Z: Array, labels: Sequence[Label]) -> Array | None:
     [^1]: Kelley, T.L., 1935. An unbiased correlation ratio measure. PNAS 21.
 
     """
-    told = _told(Z, labels)
-    if told is None:
-        return None
-    squares = told + _EVEN * told.mean() + _chance(labels) + _LEAST_TOLD
-    return np.asarray(np.sqrt(squares / squares.mean()))
-
-
-def _told(Z: Array, labels: Sequence[Label]) -> Array | None:
-    """Return what each column tells about the labels; None if there are too few (`weights_of`)."""
+    n = len(labels)
     number = {y: i for i, y in enumerate(dict.fromkeys(labels))}
     m = len(number)
-    if m < 2 or len(labels) < max(_FEWEST_LABELS, _FEWEST_OF_CLASS * m) or not Z.shape[1]:
+    if m < 2 or n < max(_FEWEST_LABELS, _FEWEST_OF_CLASS * m) or not Z.shape[1]:
         return None
     classes = np.eye(m)[[number[y] for y in labels]]
     ratio = np.maximum(_between(Z, classes), _between(Z * Z, classes))
-    chance = _chance(labels)
-    told: Array = np.maximum(ratio - chance, 0.0) / (1.0 - chance)
-    return told
-
-
-def _chance(labels: Sequence[Label]) -> float:
-    """Return the share of a column's variance that is expected between classes by chance."""
-    return (len(set(labels)) - 1) / (len(labels) - 1)
+    chance = (m - 1) / (n - 1)
+    told = np.maximum(ratio - chance, 0.0) / (1.0 - chance)
+    squares = told + _EVEN * told.mean() + chance + _LEAST_TOLD
+    return np.asarray(np.sqrt(squares / squares.mean()))
 
 
 def _between(Z: Array, classes: Array) -> Array:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.common.normal_scores import NormalScores
 from streamgp.scaling import (
     MOST_RELEARNED,
     NoScaling,
@@ -556,63 +555,6 @@ def test_a_state_of_before_features_had_weights_is_read():
     other.load_state(state)
     assert other.state() == scaling.state()
     assert other.transform(xs[0][0]) == scaling.transform(xs[0][0])
-
-
-# --- features with heavy tails
-
-
-def heavy(n, seed=0):
-    """Return rows whose log-normal `a` tells the label; `b` is far away where the label is rare."""
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(size=(2, n))
-    b[is_rare := rng.random(n) < 0.15] += 50.0
-    y = np.where(is_rare, "rare", np.where(a > 0, "high", "low"))
-    return [({"a": math.exp(3.0 * a[i]), "b": float(b[i])}, str(y[i])) for i in range(n)]
-
-
-@pytest.mark.parametrize("kind", [RenewedScaling, RecentScaling])
-def test_a_heavy_tail_counts_by_its_ranks_if_these_tell_more(kind):
-    scaling, other = kind(100), kind(100)
-    examples = heavy(100)
-    watched(scaling, [x for x, _ in examples])
-    before = [scaling.transform(x) for x, _ in examples]
-    scaling.weigh(examples)
-    assert [name for name, *_ in scaling.state()["scores"]] == ["a"]
-    after = [scaling.transform(x) for x, _ in examples]
-    factors = {b["b"] / a["b"] for a, b in zip(before, after, strict=True)}
-    assert len({round(factor, 12) for factor in factors}) == 1
-    scores = NormalScores.of(np.array([x["a"] for x, _ in examples]))
-    Z = np.array([[scores(x["a"]), z["b"]] for (x, _), z in zip(examples, before, strict=True)])
-    weight, _ = weights_of(Z, [y for _, y in examples])
-    assert [z["a"] for z in after] == pytest.approx((weight * Z[:, 0]).tolist())
-    low, high = (scaling.transform({"a": a, "b": 0.0})["a"] for a in (0.1, 10.0))
-    assert high - low > 1.0
-    other.load_state(json.loads(json.dumps(scaling.state())))
-    assert other.state() == scaling.state()
-    assert [other.transform(x) for x, _ in examples] == after
-    scaling.weigh(examples[:9])
-    assert [scaling.transform(x) for x, _ in examples] == before
-
-
-@pytest.mark.parametrize("value", [None, math.nan, "off"])
-def test_what_is_no_number_has_no_score(value):
-    scaling = RenewedScaling(100)
-    examples = heavy(100)
-    watched(scaling, [x for x, _ in examples])
-    expected = scaling.transform({"a": value})
-    scaling.weigh(examples)
-    assert scaling.transform({"a": value}) == expected
-    assert "a" in scaling.state()["scores"][0]
-
-
-def test_a_state_of_before_heavy_tails_had_scores_is_read():
-    scaling, other = RenewedScaling(100), RenewedScaling(100)
-    examples = heavy(100)
-    watched(scaling, [x for x, _ in examples])
-    state = scaling.state()
-    del state["scores"]
-    other.load_state(state)
-    assert other.state() == scaling.state()
 
 
 # --- scaling by recent measurements
