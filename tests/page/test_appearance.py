@@ -198,7 +198,7 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
         challenge(5, at=at, key=HOSTILE[0], given=HOSTILE[2], suggested=doubtful, annotator="<i>")
     )
     written = "<b>Dear Ann</b>,\n\n\tplease " + 400 * "read "
-    x = {"n": 1.0, "<i>name</i>": "<img src=x>", "mail": written}
+    x = {"n": 1.0, "<i>name</i>": "<img src=x>", "mail": written, "wide": 18 * "W"}
     scene.write(label_request(6, at=at, key=HOSTILE[0], x=x, reason="<i>rule"))
     with (scene.directory / "w.toml").open("a") as file:  # a challenge of <i>, shown to others
         file.write("[people]\nowners = false\n")
@@ -215,6 +215,8 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
         assert "broken" not in page.title()
         if n == 1:
             text = page.locator(".features li").first.locator(".prose")
+            for value in page.locator(".feature .value").all():
+                assert value.evaluate("shown => shown.scrollWidth <= shown.clientWidth")
             expect(text).to_have_text(written[:800] + "…", use_inner_text=True)
             page.get_by_role(
                 "button", name=f"Show the other {len(written) - 800} characters"
