@@ -131,12 +131,14 @@ def test_two_people_see_each_other_and_never_the_same_card(open_page: Open, tmp_
 def test_preferences_name_the_annotator_whose_link_was_opened_last(
     open_page: Open, tmp_path: Path
 ) -> None:
-    invites, settings = Invites(tmp_path / "invites.json"), PageSettings(guidelines="Be exact.")
+    invites, settings = Invites(tmp_path / "invites.json"), PageSettings(guidelines=999 * "Exact. ")
     with Served(asked(1), invites=invites, settings=settings) as served:
         url = f"http://127.0.0.1:{served.port}"
         page = open_page(f"{url}/join/{invites.invite('ann')}")
         for name in ("ann", "<b>ben"):
             entered(page)
+            expect(page.get_by_role("dialog").locator(".prose")).to_be_focused()
+            assert page.get_by_role("dialog").evaluate("shown => shown.scrollTop") == 0
             page.get_by_role("button", name="Go on").click()  # each is told
             page.get_by_role("button", name="Preferences").click()
             expect(page.get_by_role("dialog")).to_contain_text(f"You answer as {name}.")

@@ -65,14 +65,16 @@ const HELP = [
   ["Esc", "help.back"],
 ];
 
-const prose = (words, properties) => element("p", { class: "prose", dir: "auto", ...properties }, words);
+const prose = (words, properties = {}) => element("p", { class: "prose", dir: "auto", ...properties }, words);
 
 /** Show the guidelines until the annotator goes on, who need not read the same ones again in this browser. */
 export async function readGuidelines({ name, guidelines }) {
   const read = JSON.stringify([name, guidelines]);
   if (!guidelines || remembered("guidelines", null) === read) return;
+  const words = prose(guidelines, { tabindex: "-1" });
+  const dialog = show("guidelines", words, button(text("guidelines.go_on"), { class: "primary", on: () => dialog.close() }));
   // With the focus, a screen reader begins with them, and a key that was meant for a card closes nothing.
-  const dialog = show("guidelines", prose(guidelines, { tabindex: "-1", autofocus: true }), button(text("guidelines.go_on"), { class: "primary", on: () => dialog.close() }));
+  words.focus({ preventScroll: true });
   await new Promise((resolve) => dialog.addEventListener("close", resolve));
   remember("guidelines", read);
 }
