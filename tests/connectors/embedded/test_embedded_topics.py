@@ -336,6 +336,25 @@ def test_a_file_system_without_locks_is_reported_before_writers_are_waited_for(
                 use()
 
 
+@pytest.mark.usefixtures("topics")
+def test_a_database_that_is_busy_when_it_is_opened_is_waited_for(path, monkeypatch):
+    monkeypatch.setattr(database_module, "FIRST_S", 0.01)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        n_tried = 0
+
+        def locks_another_time(*_):
+            nonlocal n_tried
+            n_tried += 1
+            other.close()  # the other program ends while it is looked for locks
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+        monkeypatch.setattr("fcntl.lockf", locks_another_time)
+        Database(path).close()
+        assert n_tried == 1
+
+
 def test_a_closed_client_is_unusable(topics):
     client = join(topics)
     client.close()
