@@ -389,6 +389,18 @@ def test_undone_label_is_taken_back_and_asked_again() -> None:
     assert ids(desk) == []
 
 
+def test_the_skip_of_a_question_that_is_open_for_one_annotator_is_undone_for_that_one() -> None:
+    desk = desk_with(request())
+    said(desk, "hall", 120.0)
+    desk.undo(121.0, annotator="ann")
+    asked_again = desk.next(122.0, "ann")
+    assert asked_again is not None
+    desk.skip(asked_again, "ann")
+    assert desk.unskip("ben") is None
+    assert desk.unskip("ann") == asked_again
+    assert desk.unskip("ann") is None
+
+
 def test_what_is_known_of_an_answer_goes_with_it_and_with_no_other() -> None:
     desk = desk_with(request())
     known = {"response_s": 2.5}
