@@ -460,7 +460,7 @@ class Worker(Section, frozen=True, kw_only=True):
 
 
 def _words(most: int) -> Meta:
-    expected = f"a text of at most {most} characters"
+    expected = f"a text of at most {most} characters, not blank"
     return Meta(pattern=r"\S", max_length=most, extra={"expected": expected})
 
 
