@@ -202,7 +202,7 @@ def parse_worker(text: str, *, source: str, target: Target | None = None) -> Wor
     try:
         data = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
-        raise ConfigError(f"{source}: not valid TOML: {error}{_advice(text)}") from None
+        raise ConfigError(f"{source}: not valid TOML: {error}{_advice(text, error)}") from None
     except RecursionError:
         raise ConfigError(
             f"{source}: lists or tables are nested hundreds of levels deep; no setting needs that"
@@ -225,8 +225,10 @@ def parse_worker(text: str, *, source: str, target: Target | None = None) -> Wor
     return config
 
 
-def _advice(text: str) -> str:
-    """Explain the TOML error for `broker = "..."` together with a section [broker.security]."""
+def _advice(text: str, error: ValueError) -> str:
+    """Explain TOML errors: of paths, and of `broker = "..."` with a section [broker.security]."""
+    if str(error).startswith(("Unescaped '\\'", "Invalid hex value")):
+        return "; write a path of Windows with / or between single quotes"
     if re.search(r"(?m)^\s*broker\s*=", text) and re.search(r"(?m)^\s*\[broker\b", text):
         return "; with a section [broker...] the address is url = ... in the section [broker]"
     return ""
