@@ -189,7 +189,7 @@ WRONG = {
     "seed = x": "not valid TOML: Invalid value (at line 1, column 8)",
     "\n\n[query\n": "not valid TOML: Expected ']' at the end of a table declaration (at line 3",
     "seed = 1" + "0" * 5000: "not valid TOML: Exceeds the limit",
-    r'broker = "file://C:\users"': "not valid TOML: Invalid hex value (at line 1, column 22); write",
+    r'broker = "file://C:\users"': "not valid TOML: Invalid hex value (at line 1, column 22);",
     r'broker = "file://C:\data"': (
         r"not valid TOML: Unescaped '\' in a string (at line 1, column 22); write a path of"
     ),
