@@ -60,7 +60,7 @@ class RenameBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class JoinBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Body of `POST /join/{link}` by a program: with a secret of its own, it can repeat it."""
+    """Body of `POST /join/{link}` by a program: with a random secret, it can repeat it."""
 
     attempt: Annotated[str, Meta(min_length=MIN_ATTEMPT, max_length=200)] | None = None
 

@@ -336,7 +336,11 @@ def test_who_answers_in_a_browser_is_named_before_another_does(
     ],
 )
 def test_no_other_site_exchanges_a_link_unseen(
-    served: Served, invites: Invites, header: dict[str, str | None], error: str
+    served: Served,
+    invites: Invites,
+    header: dict[str, str | None],
+    error: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     link = invites.invite("eve")
     browser = person(served, invites)
@@ -349,6 +353,8 @@ def test_no_other_site_exchanges_a_link_unseen(
     assert browser.get("/api/me").body["name"] == "ann"
     assert browser.press(link, 11 * "a=1&").status == 400
     assert served.browser().join(link).status == 200
+    wait_until(lambda: "bad_body" in str([line.__dict__ for line in caplog.records]))
+    assert link not in str([line.__dict__ for line in caplog.records])
 
 
 def test_a_link_says_that_a_page_without_login_has_no_invites() -> None:

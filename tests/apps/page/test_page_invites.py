@@ -72,6 +72,11 @@ def test_a_link_is_of_no_use_twice_or_after_a_week_or_after_a_revocation(path: P
     invites.revoke("eve")
     assert invites.redeem(revoked) is None
     assert invites.redeem("") is None
+    attempt, repeated = 16 * "a", invites.invite("eve")
+    assert invites.redeem(repeated, attempt) is not None
+    assert invites.invited(repeated, attempt) == "eve"
+    invites.revoke("eve")
+    assert (invites.invited(repeated, attempt), invites.redeem(repeated, attempt)) == (None, None)
 
 
 def test_a_damaged_file_lets_nobody_in_until_it_is_repaired(path: Path) -> None:
