@@ -516,7 +516,7 @@ export class Desk {
   }
 }
 
-/** Return for how many seconds the question of a card remains open, by the clock of this device. */
+/** Return for how many seconds the question of a card remains open. */
 export function secondsLeft({ expires_at: at, supersedes }) {
   return at === null || at === undefined || supersedes ? Infinity : at - now();
 }
