@@ -49,9 +49,10 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
 
     Half a page, picture or configuration may look like a whole one. So it is written beside the old
     one, which it then replaces; a link stays. What cannot be replaced without a change for others
-    is written to as it is: a device, a pipe, an open file such as `/dev/stdout`, a file with
-    several names, of another owner or group, or with an access list, one that is a mount of its
-    own, as in a container, and one in a directory that cannot be written to.
+    is written to as it is: a device, a pipe, a file with several names, of another owner or group,
+    or with an access list, one that is a mount of its own, as in a container, and one in a
+    directory that cannot be written to. What is the output of this process already, as
+    `/dev/stdout` is, goes between what it has written and what it will write.
 
     Raises
     ------
@@ -62,7 +63,14 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
     old, target = None, os.path.realpath(path)
     with suppress(FileNotFoundError):
         old = os.stat(path)
-    if old is None or _is_replaceable(path, target, old):
+    if old is not None and (output := _output_to(old)) is not None:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        with open(output, "wb", buffering=0, closefd=False) as file:
+            _write_all(file, data)
+        return
+    if old is None or _is_replaceable(target, old):
         try:
             _replace(target, old, data)
             return
@@ -90,12 +98,20 @@ def _replace(target: str, old: os.stat_result | None, data: bytes | memoryview) 
         raise
 
 
-def _is_replaceable(path: str | Path, target: str, old: os.stat_result) -> bool:
+def _output_to(file: os.stat_result) -> int | None:
+    """Return by which descriptor this process writes its output to a file; None if it does not."""
+    for number in (1, 2):
+        with suppress(OSError):  # it is closed
+            if os.path.samestat(os.fstat(number), file):
+                return number
+    return None
+
+
+def _is_replaceable(target: str, old: os.stat_result) -> bool:
     """Whether a file may be replaced by another one, without a change of what may be done to it."""
     folder = os.path.dirname(target)
     may = os.access(target, os.W_OK) and os.access(folder, os.W_OK | os.X_OK)
-    is_open = os.path.abspath(path).startswith(("/dev/", "/proc/"))
-    is_plain = stat.S_ISREG(old.st_mode) and old.st_nlink == 1 and not is_open
+    is_plain = stat.S_ISREG(old.st_mode) and old.st_nlink == 1
     return is_plain and may and _keeps_rights(target, old)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,13 +117,16 @@ def test_a_file_that_is_a_mount_is_written_to(
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_a_file_that_is_the_output_of_a_program_stays_so(tmp_path: Path) -> None:
-    """What it writes afterwards comes behind, as in `streamgp labels --out /dev/stdout > all`."""
-    path = tmp_path / "all"
-    with path.open("a") as file:
-        write_private(f"/dev/fd/{file.fileno()}", b"labels\n")
-        file.write("done\n")
-    assert path.read_text() == "labels\ndone\n"
+def test_what_goes_to_the_output_comes_between_what_is_printed(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """As of `streamgp labels --out /dev/stdout`, where the output is a file."""
+    assert stat.S_ISREG(os.fstat(1).st_mode)
+    print("first")
+    for path in ("/dev/stdout", "/dev/fd/1"):
+        write_private(path, b"labels\n")
+    print("last")
+    assert capfd.readouterr().out == "first\nlabels\nlabels\nlast\n"
 
 
 def test_a_device_stays() -> None:
