@@ -37,7 +37,7 @@ from streamgp.interactive.consensus_log import in_force
 from streamgp.interactive.people import People
 from streamgp.interactive.retracted_log import without
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
-from streamgp.scaling import RenewedScaling
+from streamgp.scaling import RenewedScaling, standard_scaling
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import SPANS, Story, told
@@ -70,7 +70,8 @@ def played(seed, n=80):
 
 def rebuilt(known, words):
     """A model with the scaling of another one, weighed by and taught `words`: x, first word, ..."""
-    fresh, state, scaling = known.clone(), known.state(), RenewedScaling(known.warm_up)
+    fresh, state = known.clone(), known.state()
+    scaling = standard_scaling(known.warm_up, rescale=known.rescale)
     scaling.load_state(state["taught"]["scaling"])
     scaling.weigh([(x, last) for _, x, _, last, *_ in words])
     taught = {**fresh.state()["taught"], "scaling": scaling.state()}
