@@ -307,7 +307,9 @@ def drifts_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) ->
     )
 
 
-def weights_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> dict[Any, float]:
+def feature_weights_of(
+    loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]
+) -> dict[Any, float]:
     """Return the weights of the columns; empty if they count alike, or each key has its own."""
     if isinstance(loop, KeyedLoops) and loop.keyed:
         return {}

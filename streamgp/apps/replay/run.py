@@ -37,7 +37,13 @@ from streamgp.apps.recorded_logs import (
     tell_rejected,
 )
 from streamgp.apps.replay.checkpoint import Cut, Keeper, state_in_one_line
-from streamgp.apps.replay.engine import Played, Replay, drifts_of, reliability_of, weights_of
+from streamgp.apps.replay.engine import (
+    Played,
+    Replay,
+    drifts_of,
+    feature_weights_of,
+    reliability_of,
+)
 from streamgp.apps.replay.results import (
     FILE_NAMES,
     SUMMARY,
@@ -306,7 +312,7 @@ def _play(
             played,
             reliability=reliability_of(loop, played.by_key),
             drifts=drifts_of(loop, played.by_key),
-            weights=weights_of(loop, played.by_key),
+            weights=feature_weights_of(loop, played.by_key),
         )
         _note_labels(played, notes)
     return played, sink
