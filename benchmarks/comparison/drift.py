@@ -58,8 +58,8 @@ from benchmarks._harness import (
 )
 from benchmarks._logs import skipping
 from streamgp import DriftTest, GPClassifier, SkepticalClassifier
+from streamgp.base import Rescale
 from streamgp.query import AskRule, RandomAsk, SkepticalAsk
-from streamgp.scaling import Rescale
 
 # --- labels on request, some of them wrong; all other labels stay unknown
 

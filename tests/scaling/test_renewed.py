@@ -20,8 +20,8 @@ from streamgp.scaling import (
     StandardScaling,
     check_finite,
     standard_scaling,
-    weights_of,
 )
+from streamgp.scaling.column_forms import weights_of
 
 # Marks, which are always 1, have tests of their own.
 values = st.floats(-1e6, 1e6).filter(lambda value: value != 1.0)
