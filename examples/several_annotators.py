@@ -5,8 +5,8 @@ challenge goes to the annotator whose answer is doubted.
 
 Prints:
 
-    ann: 77 answers, 11 of them challenged, estimated error rate 13%
-    bob: 71 answers, 38 of them challenged, estimated error rate 44%
+    ann: 79 answers, 11 of them challenged, estimated error rate 13%
+    bob: 69 answers, 36 of them challenged, estimated error rate 42%
 """
 
 from streamgp import AnnotatorPanel, InteractiveLoop, SimulatedAnnotator, datasets, isgp

@@ -168,7 +168,9 @@ def check_reservoir(reservoir: object, learner: Any) -> None:
         )
 
 
-def scaling_for(transformers: list[Any], warm_up: int, *, rescale: Rescale = False) -> Scaling:
+def scaling_for(
+    transformers: list[Any], learner: Any, warm_up: int, *, rescale: Rescale = False
+) -> Scaling:
     """Return how features reach the learner; refuses transformers that could never learn."""
     if rescale and transformers:
         raise ValueError(
@@ -177,7 +179,9 @@ def scaling_for(transformers: list[Any], warm_up: int, *, rescale: Rescale = Fal
         )
     if transformers:
         return scaling_of(transformers, warm_up)
-    return standard_scaling(warm_up, rescale=rescale)
+    # Learners of ours take texts; of River's only some.
+    takes_texts = isinstance(learner, RestorableLearner)
+    return standard_scaling(warm_up, rescale=rescale, takes_texts=takes_texts)
 
 
 def check_seeded(model: base.Estimator) -> None:

@@ -147,6 +147,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         Number of labelled examples on record, the earliest, that the last drift has made outdated.
     feature_weights
         Weight of each number by what it tells about the labels, the largest first.
+    feature_forms
+        What numbers count as other than themselves: names, ranks, or where they are missing.
 
     Examples
     --------
@@ -220,7 +222,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         self._drift = None if drift_test is None else RunningDriftTest(drift_test)
         self.seed = seed
         self._set_up()
-        scaling = scaling_for(transformers, warm_up, rescale=rescale)
+        scaling = scaling_for(transformers, learner, warm_up, rescale=rescale)
         self._store = ClassExampleStore(learner, scaling)
         # A rule that learns is a template, like the budget and the model.
         self._rule_learns = isinstance(query, LearningAskRule)
@@ -259,6 +261,15 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """
         weights = self._store.scaling.weights
         return dict(sorted(weights.items(), key=lambda item: -item[1]))
+
+    @property
+    def feature_forms(self) -> dict[FeatureName, list[str]]:
+        """What numbers count as other than themselves, as labels showed that it tells more.
+
+        `"name"`: any two values differ alike; `"ranks"`: by their order; `"missing"`: where one is
+        missing, it counts as very small or very large. Empty without `rescale`.
+        """
+        return {name: list(forms) for name, forms in self._store.scaling.forms.items()}
 
     # --- predicting and asking
 

@@ -176,7 +176,7 @@ class SkepticalRegressor(
         self.seed = seed
         self._set_up()
         self._store: NumberExampleStore = NumberExampleStore(
-            learner, scaling_for(transformers, warm_up)
+            learner, scaling_for(transformers, learner, warm_up)
         )
         self._query_rule = Variance() if query is None else query
         self._challenge_rule = OutsideInterval() if challenge is None else challenge

@@ -64,8 +64,8 @@ def _parts(run: Run) -> Iterator[tuple[str, str]]:
         yield "distributions", "Distributions"
     yield "challenges", "Challenges"
     yield "annotators", "Annotators"
-    if run.weights:
-        yield "weights", "Weights of columns"
+    if run.weights or run.forms:
+        yield "columns", "Columns"
     if run.keys is not None:
         yield "keys", "Keys"
     if run.refusals:

@@ -285,6 +285,8 @@ class Summary:
         Agreement of first and second answers; None if there were no second questions.
     weights
         Weights of the columns, the largest first; empty if they count alike.
+    forms
+        What columns count as that do not count as the numbers that they hold.
 
     """
 
@@ -305,6 +307,17 @@ class Summary:
     drifts: Drifts | None = None
     agreement: Agreement | None = None
     weights: dict[str, float] = field(default_factory=dict)
+    forms: dict[str, list[Literal["name", "ranks", "missing"]]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[tuple[str, float | None, list[str]]]:
+        """Name, weight and forms of each column: those without a weight, then by their weights."""
+        unweighed = [name for name in self.forms if name not in self.weights]
+        by_weight = sorted(self.weights, key=lambda name: -self.weights[name])
+        return [
+            (name, self.weights.get(name), [*self.forms.get(name, ())])
+            for name in (*unweighed, *by_weight)
+        ]
 
     @property
     def of_numbers(self) -> bool:

@@ -1,18 +1,33 @@
-"""Weights of columns: how far each tells the labels apart."""
+"""What each column counts as, and how much: found out from labels.
+
+A column of numbers counts as these numbers, scaled and clipped, unless labels show that it tells
+them apart better in another form: by its ranks, as a name, or by where it is missing. How far it
+tells them apart is its correlation ratio: the share of the variance that lies between the classes.
+
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from streamgp.base import Array, Label
+from streamgp.base import Array, FeatureName, Features, Label, State
+from streamgp.common.array_text import array_of, text_of
+from streamgp.common.feature_values import as_number, is_missing, is_number, plain_name
+
+Form = Literal["name", "ranks", "missing"]
+"""What a column counts as: a name, its ranks, or in addition where it is missing."""
 
 FAR: Final = 3.0
 """Distance from the mean, in standard deviations, at which scaled values are clipped."""
 
-# Numbers of labels, in total and of each class on average, from which on features are weighed.
+# Numbers of labels, in total and of each class on average, from which on they tell enough.
 _FEWEST_LABELS: Final = 20
 _FEWEST_OF_CLASS: Final = 3
 # What each feature gets in addition to what it tells, as part of the mean and in any case: a
@@ -21,6 +36,269 @@ _EVEN: Final = 0.3
 _LEAST_TOLD: Final = 0.05
 # Sum of squares, in standard deviations, up to which a feature is constant.
 _LEAST_SQUARES: Final = 1e-9
+
+# How much more another form must tell than the numbers themselves.
+_BETTER: Final = 0.02
+# How many of its standard deviations by chance a form must tell in addition: where a number is
+# missing, and as a name. There are many columns, of which none should be taken for one by chance.
+_SURE_OF_MISSING: Final = 2.0
+_SURE_OF_NAME: Final = 3.0
+# Events with and without a number from which on it can matter that it is missing.
+_FEWEST_MISSING: Final = 3
+# Share of what equal values tell up to which neighbouring values may tell it, too.
+_NEIGHBOURS: Final = 0.5
+
+# The tail (5 %) is this many times as far from the median as the quartiles are on average, or more:
+# 2.4 times in a normal distribution, 4.2 in an exponential, 5.7 in a log-normal one. Of few numbers
+# it must be more, so that one normal sample in 500 is taken for heavy.
+_HEAVY: Final = 3.0
+_FEW: Final = 3.0
+# Most ranks that are kept; between them, scores are linear.
+_MOST_RANKS: Final = 33
+
+
+# --- What columns count as
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnForms:
+    """Columns that do not count as the numbers that they hold.
+
+    Attributes
+    ----------
+    scores
+        Normal scores of columns that count by their ranks.
+    names
+        Columns that count as names: any two values differ alike.
+    missing
+        What columns count as where they are missing, if that matters: `FAR` above or below the
+        mean.
+
+    """
+
+    scores: Mapping[FeatureName, NormalScores] = field(default_factory=dict)
+    names: Sequence[FeatureName] = ()
+    missing: Mapping[FeatureName, float] = field(default_factory=dict)
+
+    def replace_numbers(self, scaled: dict[FeatureName, Any], x: Features) -> None:
+        """Replace scaled numbers of an event, where they count as other ones."""
+        for name, scores in self.scores.items():
+            value = x.get(name)
+            if isinstance(value, float | int) and value == value:  # the shorter way
+                scaled[name] = scores(value)
+            elif is_number(value) and not is_missing(value):
+                scaled[name] = scores(as_number(name, value))
+        for name, value in self.missing.items():
+            if is_missing(x.get(name)):
+                scaled[name] = value
+
+    def replace_names(self, scaled: dict[FeatureName, Any], x: Features) -> None:
+        """Replace scaled numbers of an event by texts, where they are names."""
+        for name in self.names:
+            value = x.get(name)
+            if is_missing(value):
+                scaled.pop(name, None)
+            elif is_number(value):
+                scaled[name] = repr(as_number(name, value) + 0.0)  # 0.0 for -0.0
+
+    def kinds(self) -> dict[FeatureName, list[Form]]:
+        """Return what each of the columns counts as, in words."""
+        found: dict[FeatureName, list[Form]] = {name: ["name"] for name in self.names}
+        for name in self.scores:
+            found.setdefault(name, []).append("ranks")
+        for name in self.missing:
+            found.setdefault(name, []).append("missing")
+        return found
+
+    def state(self) -> State:
+        """Return the forms as plain JSON values."""
+        return {
+            "scores": [
+                [plain_name(name), len(s.values), text_of(np.array([s.values, s.scores]))]
+                for name, s in self.scores.items()
+            ],
+            "names": list(map(plain_name, self.names)),
+            "missing": [[plain_name(name), value] for name, value in self.missing.items()],
+        }
+
+    @classmethod
+    def of_state(cls, state: State) -> Self:
+        """Return the forms that `state` returned."""
+        return cls(
+            scores={
+                name: NormalScores(*array_of(text, 2, int(n)).tolist())
+                for name, n, text in state["scores"]
+            },
+            names=tuple(state["names"]),
+            missing=dict(state["missing"]),
+        )
+
+
+def forms_of(
+    names: Sequence[FeatureName],
+    X: Array,
+    Z: Array,
+    labels: Sequence[Label],
+    *,
+    with_names: bool,
+) -> ColumnForms:
+    """Return the forms in which columns tell the labels apart best.
+
+    Parameters
+    ----------
+    names
+        Names of the columns.
+    X
+        Their numbers, NaN where one is missing, shape (n, d).
+    Z
+        The same scaled and clipped, and what they count as where one is missing.
+    labels
+        Labels of the events, in the order in which they were learned.
+    with_names
+        Whether columns may count as names, which not every learner takes.
+
+    Examples
+    --------
+    >>> rooms, labels = np.array([1.0, 2.0, 3.0, 4.0] * 10), ["in", "out", "in", "out"] * 10
+    >>> X = rooms[:, None]
+    >>> forms_of(["room"], X, X - 2.5, labels, with_names=True).names
+    ('room',)
+
+    """
+    scores: dict[FeatureName, NormalScores] = {}
+    named: list[FeatureName] = []
+    missing: dict[FeatureName, float] = {}
+    if not has_enough(labels):
+        return ColumnForms()
+    told, is_given, classes = _told(Z, labels), ~np.isnan(X), np.array(_codes(labels))
+    for j, name in enumerate(names):
+        x, z, best, given = X[:, j], Z[:, j], float(told[j]), is_given[:, j]
+        if with_names and is_name(x[given], classes[given].tolist()):
+            named.append(name)
+            continue
+        if np.count_nonzero(given) >= _FEWEST_LABELS and has_heavy_tail(x[given]):
+            ranked = NormalScores.of(x[given])
+            by_ranks = z.copy()
+            by_ranks[given] = np.clip(list(map(ranked, x[given].tolist())), -FAR, FAR)
+            if (by := _told_by(by_ranks, labels)) > best + _BETTER:
+                scores[name], z, best = ranked, by_ranks, by
+        if _FEWEST_MISSING <= np.count_nonzero(given) <= len(x) - _FEWEST_MISSING:
+            more = _BETTER + _SURE_OF_MISSING * _chance_of_missing(given, labels)
+            for value in (-FAR, FAR):
+                if (by := _told_by(np.where(given, z, value), labels)) > best + more:
+                    missing[name], best = value, by
+    return ColumnForms(scores, tuple(named), missing)
+
+
+def _chance_of_missing(given: Array, labels: Sequence[Label]) -> float:
+    """Return the standard deviation of the correlation ratio of where a number is missing.
+
+    It is missing for a while, and labels stay the same for a while: so what counts is the number of
+    times that it comes or goes, where it is less than at random.
+    """
+    n_runs = 1 + int(np.count_nonzero(given[1:] != given[:-1]))
+    return math.sqrt(2.0 * (len(set(labels)) - 1)) / (min(len(given), 2 * n_runs) - 1)
+
+
+# --- Names
+
+
+def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
+    """Return whether whole numbers are mere names, such as those of rooms or states.
+
+    That is so if two events with the same number have the same label more often than two with
+    neighbouring numbers, by more than chance gives, and by at least half of what they have it more
+    often than any two events.
+
+    Parameters
+    ----------
+    numbers
+        Numbers, shape (n,).
+    labels
+        Their labels.
+
+    Examples
+    --------
+    >>> labels = ["in", "out", "in", "in", "out", "out"] * 10
+    >>> is_name(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0] * 10), labels)
+    True
+    >>> is_name(np.array([1.0, 4.0, 2.0, 3.0, 5.0, 6.0] * 10), labels)
+    False
+
+    """
+    if not np.array_equal(numbers, np.round(numbers)):
+        return False
+    values, at = np.unique(numbers, return_inverse=True)
+    if not 3 <= len(values) <= len(numbers) / 2:
+        return False
+    # C[i, k]: number of events with the i-th value and the k-th label
+    C = np.zeros((len(values), len(set(labels))))
+    np.add.at(C, (at, np.array(_codes(labels))), 1.0)
+    of_value, of_label, n = C.sum(axis=1), C.sum(axis=0), len(numbers)
+    n_equal = float((of_value * (of_value - 1.0)).sum()) / 2.0
+    n_beside = float(of_value[1:] @ of_value[:-1])
+    equal = float((C * (C - 1.0)).sum()) / 2.0 / n_equal
+    beside = float((C[1:] * C[:-1]).sum()) / n_beside
+    anywhere = float((of_label * (of_label - 1.0)).sum()) / (n * (n - 1.0))
+    # Pairs share events: there are no more independent ones than events.
+    pairs = 1.0 / min(n_equal, n) + 1.0 / min(n_beside, n)
+    sure = _SURE_OF_NAME * math.sqrt(anywhere * (1.0 - anywhere) * pairs)
+    return equal - beside > max(sure, _NEIGHBOURS * (equal - anywhere))
+
+
+# --- Ranks
+
+
+class NormalScores:
+    """Piecewise linear function from numbers to their normal scores, constant beyond the ends.
+
+    Parameters
+    ----------
+    values
+        Numbers, rising.
+    scores
+        Their scores.
+
+    Examples
+    --------
+    >>> scores = NormalScores.of(np.array([1.0, 10.0, 100.0, 1000.0]))
+    >>> [round(scores(value), 2) for value in (10.0, 55.0, 100.0, 1e9)]
+    [-0.32, 0.0, 0.32, 1.15]
+
+    """
+
+    __slots__ = ("scores", "values")
+
+    def __init__(self, values: Sequence[float], scores: Sequence[float]) -> None:
+        self.values, self.scores = values, scores
+
+    def __call__(self, value: float) -> float:
+        values, scores = self.values, self.scores
+        i = bisect_right(values, value)
+        if i == 0 or i == len(values):
+            return scores[min(i, len(values) - 1)]
+        share = (value - values[i - 1]) / (values[i] - values[i - 1])
+        return scores[i - 1] + share * (scores[i] - scores[i - 1])
+
+    @classmethod
+    def of(cls, numbers: Array) -> NormalScores:
+        """Return the scores of numbers: normal quantiles of their ranks, equal ones together."""
+        values, counts = np.unique(numbers, return_counts=True)
+        ranks = (np.cumsum(counts) - counts / 2) / len(numbers)
+        if len(values) > _MOST_RANKS:
+            kept = np.linspace(0, len(values) - 1, _MOST_RANKS).round().astype(int)
+            values, ranks = values[kept], ranks[kept]
+        return cls(values.tolist(), list(map(NormalDist().inv_cdf, ranks.tolist())))
+
+
+def has_heavy_tail(numbers: Array) -> bool:
+    """Return whether some of the numbers are far from the median, beside the distance of most."""
+    low, first, median, third, high = np.quantile(numbers, (0.05, 0.25, 0.5, 0.75, 0.95))
+    far = _HEAVY * (1.0 + _FEW / math.sqrt(len(numbers)))
+    return bool(max(high - median, median - low) > far * (third - first) / 2.0 > 0.0)
+
+
+# --- How much columns count
 
 
 def weights_of(Z: Array, labels: Sequence[Label]) -> Array | None:
@@ -56,17 +334,41 @@ def weights_of(Z: Array, labels: Sequence[Label]) -> Array | None:
     [^1]: Kelley, T.L., 1935. An unbiased correlation ratio measure. PNAS 21.
 
     """
-    n = len(labels)
-    number = {y: i for i, y in enumerate(dict.fromkeys(labels))}
-    m = len(number)
-    if m < 2 or n < max(_FEWEST_LABELS, _FEWEST_OF_CLASS * m) or not Z.shape[1]:
+    if not has_enough(labels) or not Z.shape[1]:
         return None
-    classes = np.eye(m)[[number[y] for y in labels]]
-    ratio = np.maximum(_between(Z, classes), _between(Z * Z, classes))
-    chance = (m - 1) / (n - 1)
-    told = np.maximum(ratio - chance, 0.0) / (1.0 - chance)
-    squares = told + _EVEN * told.mean() + chance + _LEAST_TOLD
+    told = _told(Z, labels)
+    squares = told + _EVEN * told.mean() + _chance(labels) + _LEAST_TOLD
     return np.asarray(np.sqrt(squares / squares.mean()))
+
+
+def has_enough(labels: Sequence[Label]) -> bool:
+    """Return whether there are enough labels to see what a column tells about them."""
+    m = len(set(labels))
+    return m >= 2 and len(labels) >= max(_FEWEST_LABELS, _FEWEST_OF_CLASS * m)
+
+
+def _told(Z: Array, labels: Sequence[Label]) -> Array:
+    """Return what each column tells about the labels, `r` of `weights_of`, shape (d,)."""
+    classes = np.eye(len(set(labels)))[_codes(labels)]
+    ratio = np.maximum(_between(Z, classes), _between(Z * Z, classes))
+    chance = _chance(labels)
+    told: Array = np.maximum(ratio - chance, 0.0) / (1.0 - chance)
+    return told
+
+
+def _told_by(z: Array, labels: Sequence[Label]) -> float:
+    return float(_told(z[:, None], labels)[0])
+
+
+def _chance(labels: Sequence[Label]) -> float:
+    """Return the share of a column's variance that is expected between classes by chance."""
+    return (len(set(labels)) - 1) / (len(labels) - 1)
+
+
+def _codes(labels: Sequence[Label]) -> list[int]:
+    """Return the number of the class of each label, in the order in which they first occur."""
+    number = {y: i for i, y in enumerate(dict.fromkeys(labels))}
+    return [number[y] for y in labels]
 
 
 def _between(Z: Array, classes: Array) -> Array:

@@ -11,9 +11,9 @@ import numpy as np
 
 from streamgp.base import Array, FeatureName, Features, Label, Rescale, State
 from streamgp.common.array_text import array_of, text_of
-from streamgp.common.feature_values import is_number, plain_name
+from streamgp.common.feature_values import as_number, is_missing, is_number, plain_name
 from streamgp.common.running_stats import Moments, Quartiles
-from streamgp.scaling.column_forms import FAR, weights_of
+from streamgp.scaling.column_forms import FAR, ColumnForms, forms_of, weights_of
 from streamgp.scaling.standard import (
     NoScaling,
     Scaling,
@@ -60,7 +60,9 @@ class RenewedScaling(StandardScaling):
     these are all the same value, as of a sensor that is down.
 
     At each renewal numbers are also weighed by how far they tell the labels apart (`weights_of`):
-    distances between events are then mostly those in the features that matter.
+    distances between events are then mostly those in the features that matter. Where labels show
+    that a column tells more by its ranks, as a name, or by where it is missing, it counts as that
+    (`forms_of`).
 
     A feature that at least half of the events have is filled in with its mean where it is missing.
     A Gaussian process takes it for the mean anyway, but counts the features of its first example to
@@ -71,6 +73,8 @@ class RenewedScaling(StandardScaling):
     ----------
     warm_up
         Number of events.
+    takes_texts
+        Whether the learner takes texts, so that numbers may count as names.
 
     Examples
     --------
@@ -90,16 +94,19 @@ class RenewedScaling(StandardScaling):
     # _columns   names of the features of the event of the last renewal, if all are in use
     # _pending   values of later events with these features, event after event in this order, still
     #            to be added
+    # _forms     columns that do not count as numbers
     # _weights   factors of the features in use, after clipping; {} while labels are too few
     _fills = True
 
-    def __init__(self, warm_up: int) -> None:
+    def __init__(self, warm_up: int, *, takes_texts: bool = True) -> None:
         super().__init__(warm_up)
+        self.takes_texts = takes_texts
         self._first: dict[FeatureName, list[float]] = {}
         self._n_zeros: dict[FeatureName, float] = {}
         self._n_labels = 0
         self._columns: list[FeatureName] = []
         self._pending: list[float] = []
+        self._forms = ColumnForms()
         self._weights: dict[FeatureName, float] = {}
 
     def observe(self, x: Features) -> bool:
@@ -145,24 +152,47 @@ class RenewedScaling(StandardScaling):
         self._n_labels += 1
 
     def weigh(self, examples: Sequence[tuple[Features, Label]]) -> None:
-        """Weigh features by how far they tell the labels of the examples apart."""
-        names = list(self._locations)
-        seen = [self._clipped(x) for x, _ in examples]
-        # What an event lacks is 0 to the learner, too; texts have no weight.
-        Z = np.array(
-            [[d if is_number(d := z.get(name, 0.0)) else 0.0 for name in names] for z in seen]
+        """Find the forms in which columns tell the labels of the examples apart, and weigh them."""
+        self._forms, self._weights = ColumnForms(), {}
+        names, labels = list(self._locations), [y for _, y in examples]
+        X = np.array([[_number_in(x, name) for name in names] for x, _ in examples])
+        self._forms = forms_of(
+            names,
+            X.reshape(len(examples), len(names)),
+            self._matrix(names, examples),
+            labels,
+            with_names=self.takes_texts,
         )
-        weights = weights_of(Z, [y for _, y in examples])
+        names = [name for name in names if name not in self._forms.names]
+        weights = weights_of(self._matrix(names, examples), labels)
         self._weights = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
+
+    def _matrix(
+        self, names: Sequence[FeatureName], examples: Sequence[tuple[Features, Label]]
+    ) -> Array:
+        """Return scaled and clipped numbers, one example in each row; 0 for what is none."""
+        seen = [self._clipped(x) for x, _ in examples]
+        rows = [[d if is_number(d := z.get(name, 0.0)) else 0.0 for name in names] for z in seen]
+        return np.array(rows).reshape(len(examples), len(names))
 
     @property
     def weights(self) -> Mapping[FeatureName, float]:
         """Factors of numbers after clipping, {} while labels are too few."""
         return self._weights
 
+    @property
+    def forms(self) -> Mapping[FeatureName, Sequence[str]]:
+        """What features count as that do not count as the numbers that they are."""
+        return self._forms.kinds()
+
     def transform(self, x: Features) -> dict[FeatureName, Any]:
         """Return scaled features; those without statistics in use are left out."""
-        scaled, weights = self._clipped(x), self._weights
+        weighed = self._weighed(self._clipped(x))
+        self._forms.replace_names(weighed, x)
+        return weighed
+
+    def _weighed(self, scaled: dict[FeatureName, Any]) -> dict[FeatureName, Any]:
+        weights = self._weights
         if not weights:
             return scaled
         try:
@@ -175,6 +205,7 @@ class RenewedScaling(StandardScaling):
 
     def _clipped(self, x: Features) -> dict[FeatureName, Any]:
         scaled = StandardScaling.transform(self, x)  # super() is slower
+        self._forms.replace_numbers(scaled, x)
         distances = scaled.values()
         try:
             if not scaled or (min(distances) >= -FAR and max(distances) <= FAR):
@@ -199,6 +230,7 @@ class RenewedScaling(StandardScaling):
             "columns": list(map(plain_name, self._columns)),
             # As text: the state is needed every few events.
             "pending": [len(rows), text_of(rows)],
+            "forms": self._forms.state(),
             "weights": [[plain_name(name), weight] for name, weight in self._weights.items()],
         }
 
@@ -211,7 +243,9 @@ class RenewedScaling(StandardScaling):
         self._n_zeros = dict(state["zeros"])
         self._n_labels = int(state["labels"])
         self._columns = list(state["columns"])
-        # Not in states of before features had weights.
+        # Not in states of before columns had forms, and weights.
+        if "forms" in state:
+            self._forms = ColumnForms.of_state(state["forms"])
         self._weights = dict(state.get("weights", ()))
         n, rows = state["pending"]
         self._pending = array_of(rows, int(n) * len(self._columns)).tolist() if n else []
@@ -368,8 +402,8 @@ class RecentScaling(RenewedScaling):
 _KEPT: Final = 0.5
 
 
-def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
-    """Return the scaling of a model without transformers of its own.
+def standard_scaling(warm_up: int, *, rescale: Rescale, takes_texts: bool = True) -> Scaling:
+    """Return the scaling of a model without transformers of its own, which may take texts.
 
     Raises
     ------
@@ -382,13 +416,21 @@ def standard_scaling(warm_up: int, *, rescale: Rescale) -> Scaling:
     if warm_up == 0:
         return NoScaling()
     if rescale == "recent":
-        return RecentScaling(warm_up)
-    return RenewedScaling(warm_up) if rescale else StandardScaling(warm_up)
+        return RecentScaling(warm_up, takes_texts=takes_texts)
+    if rescale:
+        return RenewedScaling(warm_up, takes_texts=takes_texts)
+    return StandardScaling(warm_up)
 
 
 def weighed_as(state: State, other: State) -> State:
-    """Return the state of a scaling, with the weights of features of another one."""
-    return {**state, **{name: other[name] for name in ("weights",) if name in other}}
+    """Return the state of a scaling, with the forms and weights of columns of another one."""
+    return {**state, **{name: other[name] for name in ("forms", "weights") if name in other}}
+
+
+def _number_in(x: Features, name: FeatureName) -> float:
+    """Return a number among the features, NaN if it is missing."""
+    value = x.get(name)
+    return as_number(name, value) if is_number(value) and not is_missing(value) else math.nan
 
 
 def _without_outliers(given: Array) -> Array:

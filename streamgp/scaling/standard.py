@@ -57,6 +57,11 @@ class Scaling:
         """Factors of features after scaling, {} while all count alike."""
         return {}
 
+    @property
+    def forms(self) -> Mapping[FeatureName, Sequence[str]]:
+        """What features count as that do not count as the numbers that they are."""
+        return {}
+
     def transform(self, x: Features) -> Features:
         """Return the features as the learner sees them; `x` is what `extract` returned."""
         return x

@@ -907,6 +907,34 @@ def test_weights_of_features_can_be_read_the_largest_first():
     assert model.feature_weights == {"a": a, "b": b}
 
 
+def states(n):
+    """Return events in one of 12 states, of which every other one is `on`."""
+    rng = random.Random(1)
+    xs = [{"a": rng.gauss(0.0, 1.0), "state": rng.randrange(12)} for _ in range(n)]
+    return [(x, "on" if x["state"] % 2 else "off") for x in xs]
+
+
+def test_numbers_that_are_names_are_learned_as_such():
+    model = isgp(seed=1)
+    right = []
+    for n, (x, y) in enumerate(states(600)):
+        assert n >= 31 or model.feature_forms == {}
+        right.append(model.predict_one(x)[0] == y)
+        model.learn_one(x, y)
+    assert model.feature_forms == {"state": ["name"]}
+    assert np.mean(right[200:]) > 0.95
+    model.feature_forms["state"].clear()
+    assert model.feature_forms == {"state": ["name"]}
+
+
+def test_a_learner_that_takes_no_texts_gets_none():
+    model = SkepticalClassifier(linear_model.LogisticRegression(), rescale=True, seed=1)
+    for x, y in states(100):
+        model.predict_one(x)
+        model.learn_one(x, y == "on")
+    assert model.feature_forms == {}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

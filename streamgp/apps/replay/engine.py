@@ -7,7 +7,7 @@ opened here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any
@@ -244,6 +244,8 @@ class Played:
     weights
         Weights of the columns at the end, the largest first; empty if they count alike, or each key
         has its own.
+    forms
+        What columns count as that do not count as the numbers that they hold; likewise.
     damage
         Why the log could not be read to its end; None if it could.
 
@@ -256,6 +258,7 @@ class Played:
     reliability: Mapping[str | None, Reliability] = field(default_factory=dict)
     drifts: Drifts | None = None
     weights: Mapping[Any, float] = field(default_factory=dict)
+    forms: Mapping[Any, Sequence[str]] = field(default_factory=dict)
     damage: TableError | None = None
 
     def row(self, name: str) -> Row:
@@ -307,13 +310,12 @@ def drifts_of(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) ->
     )
 
 
-def feature_weights_of(
+def columns_of(
     loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]
-) -> dict[Any, float]:
-    """Return the weights of the columns; empty if they count alike, or each key has its own."""
-    if isinstance(loop, KeyedLoops) and loop.keyed:
-        return {}
-    return next((learner.feature_weights for learner in _classifiers(loop, keys)), {})
+) -> tuple[dict[Any, float], dict[Any, list[str]]]:
+    """Return weights and forms of the columns; empty if they are usual, or each key has its own."""
+    found = [] if isinstance(loop, KeyedLoops) and loop.keyed else _classifiers(loop, keys)
+    return (found[0].feature_weights, found[0].feature_forms) if found else ({}, {})
 
 
 def _classifiers(loop: InteractiveLoop | KeyedLoops, keys: Iterable[str | None]) -> list[Any]:

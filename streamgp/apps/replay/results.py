@@ -87,6 +87,8 @@ def write_results(
         summary.pop("gain", None)  # as in `results_text`
     if played.weights:
         summary["weights"] = dict(played.weights)
+    if played.forms:
+        summary["forms"] = dict(played.forms)
     for annotator in summary["annotators"]:
         known = played.reliability.get(annotator["name"])
         if known is not None:

@@ -40,8 +40,8 @@ from streamgp.apps.replay.checkpoint import Cut, Keeper, state_in_one_line
 from streamgp.apps.replay.engine import (
     Played,
     Replay,
+    columns_of,
     drifts_of,
-    feature_weights_of,
     reliability_of,
 )
 from streamgp.apps.replay.results import (
@@ -308,11 +308,13 @@ def _play(
             )
         if keeper is not None and played.result.whole:
             keeper.save(now)
+        weights, forms = columns_of(loop, played.by_key)
         played = replace(
             played,
             reliability=reliability_of(loop, played.by_key),
             drifts=drifts_of(loop, played.by_key),
-            weights=feature_weights_of(loop, played.by_key),
+            weights=weights,
+            forms=forms,
         )
         _note_labels(played, notes)
     return played, sink

@@ -482,7 +482,7 @@ class _Bench:
         model = build.build_model(config, source=source)
         self._query = model.query
         rescale = resolved(config).rescale or False
-        self._scaling = partial(scaling_for, [], model.warm_up, rescale=rescale)
+        self._scaling = partial(scaling_for, [], GPClassifier(), model.warm_up, rescale=rescale)
         self._events = [
             events
             for events in recording.by_key.values()

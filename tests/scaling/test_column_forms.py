@@ -1,0 +1,241 @@
+import itertools
+import json
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgp.scaling.column_forms import (
+    FAR,
+    ColumnForms,
+    NormalScores,
+    forms_of,
+    has_heavy_tail,
+    is_name,
+    weights_of,
+)
+
+
+@given(st.integers(20, 60), st.integers(1, 5), st.integers(2, 4), st.integers(0, 99))
+def test_weights_leave_distances_as_long_on_average(n, d, m, seed):
+    rng = np.random.default_rng(seed)
+    weights = weights_of(
+        rng.normal(size=(n, d)), [*range(m), *rng.integers(m, size=n - m).tolist()]
+    )
+    assert np.square(weights).mean() == pytest.approx(1.0)
+
+
+@given(st.floats(0.01, 100.0), st.floats(-5.0, 5.0), st.integers(0, 99))
+def test_weights_depend_on_neither_units_nor_names_of_labels(unit, at, seed):
+    """They do on the origin of a feature, whose square counts as well: the mean, once scaled."""
+    rng = np.random.default_rng(seed)
+    Z, y = rng.normal(size=(40, 3)), [*"pqr", *rng.choice(list("pqr"), size=37).tolist()]
+    expected = weights_of(Z, y)
+    assert weights_of(Z * unit, y) == pytest.approx(expected)
+    assert weights_of(Z, [{"p": 7, "q": "at", "r": at}[label] for label in y]) == pytest.approx(
+        expected
+    )
+
+
+def test_a_feature_that_tells_the_label_by_its_square_weighs_most():
+    """Of 40 labels: shares of variance 1, 0 and 0, chance 1/39, mean told 1/3."""
+    inner, outer = [0.5, -0.5] * 10, [1.5, -1.5] * 10
+    others = [1.0, 1.0, -1.0, -1.0] * 10
+    Z = np.array([inner + outer, others, [0.0] * 40]).T
+    least = 0.3 / 3.0 + 1.0 / 39.0 + 0.05
+    squares = np.array([1.0 + least, least, least])
+    assert weights_of(Z, ["in"] * 20 + ["out"] * 20) == pytest.approx(
+        np.sqrt(squares / squares.mean())
+    )
+
+
+@pytest.mark.parametrize(
+    "labels", [["p"] * 40, ["p", "q"] * 9, list(range(14)) * 2], ids=["one", "few", "many classes"]
+)
+def test_too_few_labels_weigh_nothing(labels):
+    assert weights_of(np.ones((len(labels), 2)), labels) is None
+
+
+def test_no_features_have_no_weights():
+    assert weights_of(np.empty((40, 0)), ["p", "q"] * 20) is None
+
+
+# --- ranks
+
+
+columns = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=80)
+
+
+def test_scores_are_normal_quantiles_of_ranks_in_the_middle_of_their_share():
+    quantile = NormalDist().inv_cdf
+    scores = NormalScores.of(np.array([5.0, 2.0, 5.0, 7.0, 100.0]))
+    expected = [quantile(rank / 5) for rank in (0.5, 2.0, 3.5, 4.5)]
+    assert list(map(scores, (2.0, 5.0, 7.0, 100.0))) == pytest.approx(expected)
+    assert scores(6.0) == pytest.approx((expected[1] + expected[2]) / 2)
+    assert (scores(-9999.0), scores(1e9)) == (scores(2.0), scores(100.0))
+
+
+@given(columns, st.floats(-2e6, 2e6), st.floats(-2e6, 2e6))
+def test_scores_never_fall_and_leave_no_bounds(numbers, one, other):
+    scores = NormalScores.of(np.array(numbers))
+    low, high = sorted((one, other))
+    assert scores(low) <= scores(high) + 1e-12
+    assert scores(min(numbers)) <= scores(low)
+    assert scores(high) <= scores(max(numbers))
+    assert len(scores.values) <= 33
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=80))
+def test_scores_do_not_depend_on_the_unit_or_its_logarithm(numbers):
+    plain = NormalScores.of(np.array(numbers, dtype=float))
+    powers = NormalScores.of(10.0 ** np.array(numbers))
+    assert powers.scores == plain.scores
+
+
+def test_a_tail_is_heavy_beside_the_distance_of_most():
+    rng = np.random.default_rng(1)
+    for n in (40, 400):
+        normal = rng.normal(size=(100, n))
+        assert not any(map(has_heavy_tail, normal))
+        assert all(map(has_heavy_tail, np.exp(2.5 * normal)))
+        assert not any(map(has_heavy_tail, rng.random((100, n))))
+
+
+@pytest.mark.parametrize("rare", [[], [1.0] * 9, [1.0, 50.0, 1000.0]])
+def test_what_is_mostly_equal_has_no_heavy_tail(rare):
+    assert not has_heavy_tail(np.array([0.0] * 31 + rare))
+
+
+# --- names
+
+
+def shares_of_pairs(numbers, labels):
+    """Brute-force twin: how often two events with equal, neighbouring and any numbers agree."""
+    rank = {v: i for i, v in enumerate(sorted(set(numbers)))}
+    agree: dict[int, list[bool]] = {0: [], 1: []}
+    anywhere = []
+    for i, j in itertools.combinations(range(len(numbers)), 2):
+        anywhere.append(labels[i] == labels[j])
+        distance = abs(rank[numbers[i]] - rank[numbers[j]])
+        agree.setdefault(distance, []).append(labels[i] == labels[j])
+    return agree[0], agree[1], anywhere
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-3, 3), st.sampled_from("ppqr")), min_size=20, max_size=60
+    ).filter(lambda rows: len({v for v, _ in rows}) >= 3)
+)
+def test_names_are_found_by_the_labels_of_pairs(rows):
+    numbers, labels = [float(v) for v, _ in rows], [y for _, y in rows]
+    equal, beside, anywhere = shares_of_pairs(numbers, labels)
+    of_equal, of_any = np.mean(equal), np.mean(anywhere)
+    gap, n = of_equal - np.mean(beside), len(rows)
+    by_chance = math.sqrt(
+        of_any * (1 - of_any) * (1 / min(len(equal), n) + 1 / min(len(beside), n))
+    )
+    expected = gap > 3 * by_chance and gap > (of_equal - of_any) / 2
+    assert is_name(np.array(numbers), labels) == expected
+
+
+def states(n, seed=0):
+    """Return states 0 to 11, of which every other one is `on`, with a tenth of wrong labels."""
+    rng = np.random.default_rng(seed)
+    state = rng.integers(12, size=n)
+    on = (state % 2 == 0) ^ (rng.random(n) < 0.1)
+    return state.astype(float), np.where(on, "on", "off").tolist()
+
+
+def test_every_other_state_makes_names_and_a_range_of_them_numbers():
+    numbers, labels = states(200)
+    assert is_name(numbers, labels)
+    assert is_name(1000.0 - 7.0 * numbers, labels)
+    assert not is_name(numbers, np.where(numbers < 6, "on", "off").tolist())
+    assert not is_name(numbers, np.where(abs(numbers - 6) < 3, "on", "off").tolist())
+    assert not is_name(numbers, labels[::-1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v + 0.25,
+        lambda v: v % 2,
+        lambda v: np.argsort(v) + 0.0,
+        lambda v: v[:0],
+    ],
+    ids=["not whole", "two values", "no value twice", "none"],
+)
+def test_what_cannot_be_a_name_is_none(change):
+    numbers, labels = states(200)
+    changed = change(numbers)
+    assert not is_name(changed, labels[: len(changed)])
+
+
+# --- where numbers are missing
+
+
+def given_by(is_given, labels, *, seed=0):
+    """Return the forms of a column of noise with gaps."""
+    noise = np.random.default_rng(seed).normal(size=(len(labels), 1))
+    X = np.where(np.asarray(is_given)[:, None], noise, np.nan)
+    return forms_of(["a"], X, np.nan_to_num(X), labels, with_names=True)
+
+
+def test_where_a_number_is_missing_counts_if_it_tells_the_label():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["in", "out"], size=100).tolist()
+    is_given = rng.random(100) < np.where(np.array(labels) == "in", 0.9, 0.1)
+    assert abs(given_by(is_given, labels).missing["a"]) == FAR
+    assert not given_by(is_given, rng.permutation(labels).tolist()).missing
+    assert not given_by([True] * 100, labels).missing
+    assert not given_by([False] * 100, labels).missing
+
+
+def test_a_number_that_is_missing_while_labels_stay_the_same_tells_nothing():
+    """It has started once, as most sensors do, when something else happened, too."""
+    labels = ["in"] * 50 + ["out"] * 50
+    assert not given_by([y == "out" for y in labels], labels).missing
+    comes_and_goes = (["in"] * 5 + ["out"] * 5) * 10
+    assert given_by([y == "out" for y in comes_and_goes], comes_and_goes).missing
+
+
+def test_the_side_is_chosen_on_which_the_others_are_not():
+    """Small values are `in`, and so is where one is missing: it counts as very small."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    is_given = (rng.random(200) < 0.5) | (x > 0)
+    labels = np.where(x > 0, "out", "in").tolist()
+    for sign in (1.0, -1.0):
+        X = np.where(is_given, sign * x, np.nan)[:, None]
+        assert forms_of(["a"], X, np.nan_to_num(X), labels, with_names=True).missing == {
+            "a": -sign * FAR
+        }
+
+
+def test_columns_that_tell_nothing_count_as_they_are():
+    """But for one in 25 of those with gaps, and one in 100 of whole numbers."""
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["in", "out", "away"], size=80).tolist()
+    whole = rng.integers(8, size=(80, 200)).astype(float)
+    gaps = np.where(rng.random((80, 200)) < 0.3, np.nan, rng.normal(size=(80, 200)))
+    for X, most in ((whole, 2), (gaps, 8)):
+        forms = forms_of(range(200), X, np.nan_to_num(X), labels, with_names=True)
+        assert len(forms.kinds()) <= most
+
+
+def test_few_labels_have_no_forms():
+    numbers, labels = states(19)
+    X = numbers[:, None]
+    assert forms_of(["a"], X, X, labels, with_names=True) == ColumnForms()
+
+
+def test_what_columns_count_as_is_the_same_after_a_restart():
+    forms = ColumnForms(
+        {"a": NormalScores.of(np.array([1.0, 2.0, 9.0]))}, ("b", 3), {"a": FAR, 4: -FAR}
+    )
+    again = ColumnForms.of_state(json.loads(json.dumps(forms.state())))
+    assert again.state() == forms.state()
+    assert again.kinds() == {"b": ["name"], 3: ["name"], "a": ["ranks", "missing"], 4: ["missing"]}
