@@ -208,7 +208,8 @@ def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
 
     That is so if two events with the same number have the same label more often than two with
     neighbouring numbers, by more than chance gives, and by at least half of what they have it more
-    often than any two events.
+    often than any two events. Each number that is there twice counts alike: where a sensor is at
+    its end, it may be so often, and all other numbers are still a range.
 
     Parameters
     ----------
@@ -231,19 +232,32 @@ def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
     values, at = np.unique(numbers, return_inverse=True)
     if not 3 <= len(values) <= len(numbers) / 2:
         return False
-    # C[i, k]: number of events with the i-th value and the k-th label
+    # C[i, k]: number of events with the i-th value and the k-th label; B: with a neighbouring value
     C = np.zeros((len(values), len(set(labels))))
     np.add.at(C, (at, np.array(_codes(labels))), 1.0)
-    of_value, of_label, n = C.sum(axis=1), C.sum(axis=0), len(numbers)
-    n_equal = float((of_value * (of_value - 1.0)).sum()) / 2.0
-    n_beside = float(of_value[1:] @ of_value[:-1])
-    equal = float((C * (C - 1.0)).sum()) / 2.0 / n_equal
-    beside = float((C[1:] * C[:-1]).sum()) / n_beside
-    anywhere = float((of_label * (of_label - 1.0)).sum()) / (n * (n - 1.0))
+    B = np.zeros_like(C)
+    B[1:] += C[:-1]
+    B[:-1] += C[1:]
+    anywhere = float(_agreement(C.sum(axis=0)))
+    n, n_beside = C.sum(axis=1), B.sum(axis=1)
+    often = n >= 2.0
+    if np.count_nonzero(often) < 3:
+        return False
+    C, B, n, n_beside = C[often], B[often], n[often], n_beside[often]
+    equal, beside = _agreement(C), (C * B).sum(axis=1) / (n * n_beside)
     # Pairs share events: there are no more independent ones than events.
-    pairs = 1.0 / min(n_equal, n) + 1.0 / min(n_beside, n)
-    sure = _SURE_OF_NAME * math.sqrt(anywhere * (1.0 - anywhere) * pairs)
-    return equal - beside > max(sure, _NEIGHBOURS * (equal - anywhere))
+    n_equal, n_beside = np.minimum(n * (n - 1.0) / 2.0, n), np.minimum(n * n_beside, n + n_beside)
+    variance = anywhere * (1.0 - anywhere) * (1.0 / n_equal + 1.0 / n_beside)
+    sure = _SURE_OF_NAME * math.sqrt(float(variance.sum())) / len(n)
+    likeness = float(equal.mean()) - anywhere
+    return float((equal - beside).mean()) > max(sure, _NEIGHBOURS * likeness)
+
+
+def _agreement(counts: Array) -> Array:
+    """Return how often two events have the same label, by numbers of events with each label."""
+    n = counts.sum(axis=-1)
+    agreement: Array = (counts * (counts - 1.0)).sum(axis=-1) / (n * (n - 1.0))
+    return agreement
 
 
 # --- Ranks

@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 from statistics import NormalDist
 
 import numpy as np
@@ -113,15 +114,19 @@ def test_what_is_mostly_equal_has_no_heavy_tail(rare):
 
 
 def shares_of_pairs(numbers, labels):
-    """Brute-force twin: how often two events with equal, neighbouring and any numbers agree."""
-    rank = {v: i for i, v in enumerate(sorted(set(numbers)))}
-    agree: dict[int, list[bool]] = {0: [], 1: []}
-    anywhere = []
-    for i, j in itertools.combinations(range(len(numbers)), 2):
-        anywhere.append(labels[i] == labels[j])
-        distance = abs(rank[numbers[i]] - rank[numbers[j]])
-        agree.setdefault(distance, []).append(labels[i] == labels[j])
-    return agree[0], agree[1], anywhere
+    """Brute-force twin: of each number that is there twice, how often two events agree."""
+    values = sorted(set(numbers))
+    of = {v: [y for w, y in zip(numbers, labels, strict=True) if w == v] for v in values}
+    for i, value in enumerate(values):
+        mine, beside = of[value], [y for v in values[max(i - 1, 0) : i + 2] for y in of[v]]
+        others = list((Counter(beside) - Counter(mine)).elements())
+        if len(mine) > 1:
+            yield (
+                [a == b for a, b in itertools.combinations(mine, 2)],
+                [a == b for a in mine for b in others],
+                len(mine),
+                len(mine) + len(others),
+            )
 
 
 @given(
@@ -131,14 +136,22 @@ def shares_of_pairs(numbers, labels):
 )
 def test_names_are_found_by_the_labels_of_pairs(rows):
     numbers, labels = [float(v) for v, _ in rows], [y for _, y in rows]
-    equal, beside, anywhere = shares_of_pairs(numbers, labels)
-    of_equal, of_any = np.mean(equal), np.mean(anywhere)
-    gap, n = of_equal - np.mean(beside), len(rows)
-    by_chance = math.sqrt(
-        of_any * (1 - of_any) * (1 / min(len(equal), n) + 1 / min(len(beside), n))
-    )
-    expected = gap > 3 * by_chance and gap > (of_equal - of_any) / 2
+    found = list(shares_of_pairs(numbers, labels))
+    anywhere = np.mean([a == b for a, b in itertools.combinations(labels, 2)])
+    gap = np.mean([np.mean(equal) - np.mean(beside) for equal, beside, _, _ in found])
+    like = np.mean([np.mean(equal) for equal, *_ in found]) - anywhere
+    of_pairs = [1 / min(len(a), n) + 1 / min(len(b), m) for a, b, n, m in found]
+    by_chance = math.sqrt(anywhere * (1 - anywhere) * sum(of_pairs)) / len(found)
+    expected = len(found) >= 3 and gap > 3 * by_chance and gap > like / 2
     assert is_name(np.array(numbers), labels) == expected
+
+
+def test_a_sensor_that_is_often_at_its_end_is_still_a_range():
+    """A third of the events is at 0 with a label of its own; the others rise with the number."""
+    rng = np.random.default_rng(0)
+    numbers = np.where(rng.random(300) < 0.33, 0.0, rng.integers(1, 60, size=300))
+    labels = np.where(numbers == 0, "off", np.where(numbers < 30, "low", "high")).tolist()
+    assert not is_name(numbers, labels)
 
 
 def states(n, seed=0):
