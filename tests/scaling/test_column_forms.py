@@ -146,12 +146,13 @@ def test_names_are_found_by_the_labels_of_pairs(rows):
     assert is_name(np.array(numbers), labels) == expected
 
 
-def test_a_sensor_that_is_often_at_its_end_is_still_a_range():
-    """A third of the events is at 0 with a label of its own; the others rise with the number."""
+def test_a_sensor_that_is_often_at_its_ends_is_still_a_range():
+    """It is at 0 or 60 in half of the events, with labels of their own: most pairs are there."""
     rng = np.random.default_rng(0)
-    numbers = np.where(rng.random(300) < 0.33, 0.0, rng.integers(1, 60, size=300))
-    labels = np.where(numbers == 0, "off", np.where(numbers < 30, "low", "high")).tolist()
-    assert not is_name(numbers, labels)
+    numbers = np.clip(rng.integers(-60, 121, size=300), 0, 60).astype(float)
+    labels = np.select([numbers == 0, numbers == 60, numbers < 30], ["off", "full", "low"], "high")
+    assert np.mean(np.isin(numbers, (0, 60))) > 0.5
+    assert not is_name(numbers, labels.tolist())
 
 
 def states(n, seed=0):
