@@ -107,14 +107,16 @@ class Invites:
 
     """
 
-    # _seen     version of the file when it was last read
-    # _people   annotators in that version, by the hash of their token
+    # _invites  what the file held when it was last read
+    # _people   annotators in it, by the hash of their token
+    # _seen     version of the file at that time; set last, as threads look, too
     # _trouble  why the file could not be read, None if it could
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path = path
         self._clock = clock
-        self._seen: tuple[int, int, int] | None = None
+        self._invites: tuple[_Invite, ...] = ()
         self._people: dict[str, Person] = {}
+        self._seen: tuple[int, int, int] | None = None
         self._trouble: str | None = None
 
     @property
@@ -139,7 +141,8 @@ class Invites:
         return {each.name for each in self._people.values() if each.sees(key)}
 
     def names(self) -> list[str]:
-        return [] if self.trouble is not None else [each.name for each in self._read().invites]
+        self._look()
+        return [each.name for each in self._invites]
 
     def invite(self, name: str, *, key: str | None = None) -> str:
         """Create a link and return its secret; existing links of the name stay valid.
@@ -171,13 +174,21 @@ class Invites:
             return invites.pop(name, None) is not None
 
     def invited(self, link: str, attempt: str | None = None) -> str | None:
-        """Return whose link it is, None if it cannot be redeemed; looking does not use it up."""
+        """Return whose link it is, None if it cannot be redeemed; looking does not use it up.
+
+        Raises
+        ------
+        StateError
+            If the file cannot be read.
+
+        """
+        if (trouble := self.trouble) is not None:
+            raise StateError(trouble)
         if attempt is not None and (person := self.person(_token(link, attempt))) is not None:
             return person.name
-        for invite in self._read().invites:
-            if self._is_for(invite, link):
-                return invite.name
-        return None
+        hashed = _hash(link)
+        found = (each.name for each in self._invites if self._is_for(each, hashed))
+        return next(found, None)
 
     def redeem(self, link: str, attempt: str | None = None) -> str | None:
         """Exchange a link for a token; None if the link is unknown, expired or used.
@@ -187,13 +198,13 @@ class Invites:
         """
         if self.invited(link, attempt) is None:
             return None
-        token = _token(link, attempt)
+        token, hashed = _token(link, attempt), _hash(link)
         with self._changing() as invites:
             for name, invite in invites.items():
                 if _hash(token) in invite.tokens:
                     return token
-                if self._is_for(invite, link):
-                    others = (x for x in self._valid(invite.links) if x.sha256 != _hash(link))
+                if self._is_for(invite, hashed):
+                    others = (each for each in self._valid(invite.links) if each.sha256 != hashed)
                     invites[name] = replace(
                         invite,
                         links=tuple(others),
@@ -207,8 +218,9 @@ class Invites:
     def _valid(self, links: tuple[_Link, ...]) -> tuple[_Link, ...]:
         return tuple(link for link in links if self._clock() <= link.until)
 
-    def _is_for(self, invite: _Invite, link: str) -> bool:
-        return _hash(link) in [each.sha256 for each in self._valid(invite.links)]
+    def _is_for(self, invite: _Invite, hashed: str) -> bool:
+        """Return whether an invite has a valid link, told by its hash."""
+        return any(each.sha256 == hashed for each in self._valid(invite.links))
 
     def _look(self) -> None:
         """Read the file if it has changed since it was last read."""
@@ -218,14 +230,15 @@ class Invites:
         try:
             file = self._read()
         except StateError as error:
-            self._seen, self._people, self._trouble = None, {}, str(error)
+            self._invites, self._people, self._trouble, self._seen = (), {}, str(error), None
             return
-        self._seen, self._trouble = seen, None
+        self._invites = file.invites
         self._people = {
             token: Person(name=invite.name, key=invite.key, token_id=token[:16])
             for invite in file.invites
             for token in invite.tokens
         }
+        self._trouble, self._seen = None, seen
 
     def _read(self) -> _File:
         data = read_snapshot(self.path)

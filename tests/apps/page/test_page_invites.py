@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from connectors.storage.snapshots import StateError
+from streamgp.apps.page import invites as module
 from streamgp.apps.page.invites import LINK_VALID_S, InviteError, Invites
 
 
@@ -79,6 +80,25 @@ def test_a_link_is_of_no_use_twice_or_after_a_week_or_after_a_revocation(path: P
     assert (invites.invited(repeated, attempt), invites.redeem(repeated, attempt)) == (None, None)
 
 
+def test_links_that_strangers_guess_are_looked_up_without_reading_the_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Invites(path)
+    link = page.invite("ann")
+    read: list[Path] = []
+
+    def read_snapshot(path: Path) -> bytes:
+        read.append(path)
+        return path.read_bytes()
+
+    monkeypatch.setattr(module, "read_snapshot", read_snapshot)
+    assert [page.invited(each) for each in ("guess", link, "", link)] == [None, "ann", None, "ann"]
+    assert page.redeem("guess") is None
+    assert len(read) == 1
+    Invites(path).revoke("ann")
+    assert page.invited(link) is None
+
+
 def test_a_damaged_file_lets_nobody_in_until_it_is_repaired(path: Path) -> None:
     invites = Invites(path)
     token = invites.redeem(invites.invite("ann"))
@@ -90,6 +110,9 @@ def test_a_damaged_file_lets_nobody_in_until_it_is_repaired(path: Path) -> None:
     # It may be another file that was named by mistake, and must not be removed.
     with pytest.raises(StateError, match=r"is not a file of invites .*; name another one or, if"):
         invites.invite("ben")
+    with pytest.raises(StateError, match="is not a file of invites"):
+        invites.invited("guess")
+    assert invites.names() == []
     path.write_bytes(kept.replace(b'"version":1', b'"version":9'))
     assert "version 9, expected 1" in str(invites.trouble)
     path.write_bytes(kept)
