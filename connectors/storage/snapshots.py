@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
-import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -25,7 +23,9 @@ from streamgp.common.private_files import (
     DIRECTORY_MODE,
     FILE_MODE,
     make_directory,
+    part_of,
     private,
+    remove_left_over,
 )
 from streamgp.common.validation import check_bytes, check_path
 
@@ -395,7 +395,7 @@ def replacing(path: Path) -> Iterator[Path]:
     step failed, and the temporary one is removed.
     """
     remove_left_over(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    part = part_of(path)
     try:
         yield part
         _replace(part, path)
@@ -416,14 +416,6 @@ def _replace(part: Path, path: Path) -> None:
             if sys.platform != "win32" or monotonic() > until:
                 raise
             sleep(_STEP_S)
-
-
-def remove_left_over(path: Path) -> None:
-    """Remove the temporary files of a file that crashes left behind, which frees their space."""
-    left_over = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}\.part.*")
-    for entry in list(os.scandir(path.parent)):
-        if left_over.fullmatch(entry.name):
-            Path(entry.path).unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:

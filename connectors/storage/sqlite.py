@@ -21,13 +21,12 @@ from zlib import crc32
 from connectors.storage.snapshots import (
     StateError,
     can_lock,
-    remove_left_over,
     replacing,
     state_error,
     sync_file,
 )
 from streamgp.base import State
-from streamgp.common.private_files import private
+from streamgp.common.private_files import private, remove_left_over
 from streamgp.common.validation import check_path
 from streamgp.interactive.loop_cache import LoopStore
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import stat
 import sys
+import time
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -25,6 +27,10 @@ BINARY = 0
 if sys.platform == "win32":
     BINARY = os.O_BINARY
 """Flag of `os.open`; without it, `os.write` on Windows turns a newline into two characters."""
+_LEFT_OVER_S = 3600.0
+"""No write takes as long; a younger part may be that of another process."""
+_LONGEST_NAME = 200
+"""Bytes of a file's name that those of its parts hold; file systems allow 255."""
 
 
 def private(path: str, flags: int) -> int:
@@ -83,7 +89,9 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
 
 
 def _replace(target: str, old: os.stat_result | None, data: bytes | memoryview) -> None:
-    part = os.path.join(os.path.dirname(target), f".{secrets.token_hex(8)}.part")
+    with suppress(OSError):  # a directory that cannot be listed
+        remove_left_over(Path(target), age_s=_LEFT_OVER_S)
+    part = part_of(Path(target))
     try:
         with open(part, "xb", buffering=0, opener=private) as file:
             _write_all(file, data)
@@ -96,6 +104,38 @@ def _replace(target: str, old: os.stat_result | None, data: bytes | memoryview) 
         with suppress(OSError):
             os.unlink(part)
         raise
+
+
+def part_of(path: Path) -> Path:
+    """Return a new name for a file beside another one, which it is to replace when it is whole."""
+    return path.with_name(f"{_part_begins(path)}{secrets.token_hex(8)}.part")
+
+
+def remove_left_over(path: Path, *, age_s: float = 0.0) -> None:
+    """Remove the parts of a file that crashes left behind, which frees their space.
+
+    Parameters
+    ----------
+    age_s
+        For how long nothing was written to them; 0 only where nobody else writes the same file.
+
+    Raises
+    ------
+    OSError
+        If its directory cannot be listed, or one of them not be removed.
+
+    """
+    left_over = re.compile(rf"{re.escape(_part_begins(path))}[0-9a-f]{{16}}\.part.*")
+    for entry in list(os.scandir(path.parent)):
+        if left_over.fullmatch(entry.name):
+            with suppress(FileNotFoundError):
+                if not age_s or time.time() - entry.stat().st_mtime > age_s:
+                    os.unlink(entry.path)
+
+
+def _part_begins(path: Path) -> str:
+    is_short = len(os.fsencode(path.name)) <= _LONGEST_NAME
+    return f".{path.name if is_short else path.name[: _LONGEST_NAME // 4]}."
 
 
 def _output_to(file: os.stat_result) -> int | None:

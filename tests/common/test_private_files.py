@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from streamgp.common.private_files import make_directory, write_private
+from streamgp.common.private_files import (
+    make_directory,
+    part_of,
+    remove_left_over,
+    write_private,
+)
 
 
 @contextmanager
@@ -49,6 +54,22 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
     assert path.stat().st_mode & 0o777 == (0o600 if is_new else 0o640)
     assert by_link == given.is_symlink()
     assert {each.name for each in tmp_path.iterdir()} == {path.name, given.name}
+
+
+@pytest.mark.parametrize("name", ["page.html", "p" * 255, "ä" * 127])
+def test_parts_of_a_killed_process_go_once_they_are_old(tmp_path: Path, name: str) -> None:
+    """A young one may be that of a process that writes the same file just now."""
+    path = tmp_path / name
+    others = {part_of(tmp_path / f"{prefix}page.html") for prefix in ("my", "page.html.")}
+    old, young = part_of(path), part_of(path)
+    for part in (old, young, *others):
+        part.write_bytes(b"half")
+        os.utime(part, (0, 0))
+    os.utime(young)
+    write_private(path, b"page")
+    assert {*tmp_path.iterdir()} == {path, young, *others}
+    remove_left_over(path)
+    assert {*tmp_path.iterdir()} == {path, *others}
 
 
 def test_a_file_that_is_missing_its_directory_is_named(tmp_path: Path) -> None:

@@ -11,12 +11,7 @@ from pathlib import Path
 import click
 
 from connectors.jsonl import check_beginning, count_lines, remove_lines
-from connectors.storage.snapshots import (
-    StateDirectory,
-    read_snapshot,
-    remove_left_over,
-    write_snapshot,
-)
+from connectors.storage.snapshots import StateDirectory, read_snapshot, write_snapshot
 from connectors.tables.cells import key_of
 from streamgp.apps.console import number
 from streamgp.apps.replay.checkpoint import (
@@ -35,6 +30,7 @@ from streamgp.apps.replay.results import SUMMARY, counts_of, counts_of_keys, lai
 from streamgp.apps.replay.run import ReplaySink, be_alone_in
 from streamgp.base import State, Target
 from streamgp.common.printable import printable
+from streamgp.common.private_files import remove_left_over
 from streamgp.config.build import build_loop
 from streamgp.interactive import KeyedLoops
 
