@@ -20,7 +20,6 @@ from types import TracebackType
 
 from streamgp.common.private_files import (
     BINARY,
-    DIRECTORY_MODE,
     FILE_MODE,
     make_directory,
     part_of,
@@ -251,7 +250,8 @@ class StateDirectory:
     def __init__(self, path: str | Path) -> None:
         self.path = check_path("path", path)
         try:
-            _create(self.path)
+            for made in make_directory(self.path):
+                sync_directory(made.parent)
             self._lock = _open_lock(self.path / _LOCK)
         except (FileExistsError, NotADirectoryError) as error:
             raise StateError(
@@ -471,12 +471,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
-
-
-def _create(path: Path) -> None:
-    """Create a directory for its owner only, and its parents, and sync them to disk."""
-    if path.is_dir() or path == path.parent:  # a drive that is not there: what is below it fails
-        return
-    _create(path.parent)
-    path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-    sync_directory(path.parent)

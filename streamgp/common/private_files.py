@@ -199,8 +199,12 @@ def others_can(path: Path) -> Literal["read", "write", None]:
     return "read" if is_open and mode & stat.S_IROTH and not stat.S_ISDIR(mode) else None
 
 
-def make_directory(path: str | Path) -> None:
+def make_directory(path: str | Path) -> list[Path]:
     """Create a directory and its parents, for their owner only; existing ones stay as they are.
+
+    Returns
+    -------
+    Those that were missing, parents first.
 
     Raises
     ------
@@ -210,7 +214,8 @@ def make_directory(path: str | Path) -> None:
     """
     path = Path(path)
     if path.is_dir() or path == path.parent:  # a drive that is not there: what is below it fails
-        return
+        return []
     # `Path.mkdir(parents=True)` creates parents as open as the umask allows.
-    make_directory(path.parent)
+    made = make_directory(path.parent)
     path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    return [*made, path]

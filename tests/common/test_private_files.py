@@ -156,6 +156,12 @@ def test_a_device_stays() -> None:
     assert os.path.exists("/dev/full")
 
 
+def test_the_directories_that_were_made_are_told(tmp_path: Path) -> None:
+    made = [tmp_path / "a", tmp_path / "a" / "b"]
+    assert make_directory(made[-1]) == made
+    assert make_directory(made[-1]) == []
+
+
 def test_a_directory_on_a_drive_that_is_not_there_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
