@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from connectors.embedded.directory import changed, in_words
-from connectors.storage.snapshots import can_lock, replacing, sync_file
+from connectors.storage.snapshots import no_locks, replacing, sync_file
 from connectors.storage.sqlite import PROGRAMS
 from connectors.topics import (
     ALL_TOPICS,
@@ -605,12 +605,8 @@ def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
     """Convert an error of SQLite to one that says what went wrong, and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
-        # SQLite takes a lock that the file system does not give for one that another process has.
-        case sqlite3.SQLITE_BUSY if not can_lock(path.parent):
-            return RefusedError(
-                f"files in {path.parent} cannot be locked, as on some network file systems; name a "
-                "directory on a disk of this machine, or use Kafka"
-            )
+        case sqlite3.SQLITE_BUSY if (what := no_locks(path.parent)) is not None:
+            return RefusedError(f"{what}; name a directory on a disk of this machine, or use Kafka")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
             return BrokerError(
                 f"{path} is busy: another program has written to it for over {BUSY_S:g} s; stop "

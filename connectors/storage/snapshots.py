@@ -336,9 +336,9 @@ if sys.platform == "win32":
             os.lseek(descriptor, 0, os.SEEK_SET)
         return True
 
-    def can_lock(directory: Path) -> bool:  # noqa: ARG001
-        """Return whether parts of the files in a directory can be locked, as SQLite does."""
-        return True
+    def no_locks(directory: Path) -> str | None:  # noqa: ARG001
+        """Return that files in a directory cannot be locked as SQLite does; None: they can."""
+        return None
 
     def _lock(descriptor: int) -> None:
         """Lock a file as soon as no other process has it."""
@@ -359,17 +359,19 @@ else:
             return False
         return True
 
-    def can_lock(directory: Path) -> bool:
-        """Return whether parts of the files in a directory can be locked, as SQLite does.
+    def no_locks(directory: Path) -> str | None:
+        """Return that files in a directory cannot be locked as SQLite does; None: they can.
 
-        Of a file of its own: closing one that SQLite uses would release the locks on that.
+        SQLite takes a lock that the file system does not give for one that another process has. A
+        file of its own is tried: closing one that SQLite uses would release the locks on that.
         """
         try:
             with TemporaryFile(dir=directory) as file:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            return error.errno != errno.ENOLCK
-        return True
+            if error.errno == errno.ENOLCK:
+                return f"files in {directory} cannot be locked, as on some network file systems"
+        return None
 
     def _lock(descriptor: int) -> None:
         """Lock a file as soon as no other process has it."""

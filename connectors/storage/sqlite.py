@@ -20,7 +20,7 @@ from zlib import crc32
 
 from connectors.storage.snapshots import (
     StateError,
-    can_lock,
+    no_locks,
     replacing,
     state_error,
     sync_file,
@@ -191,12 +191,8 @@ class _SqliteFile:
 def _in_words(path: Path, error: sqlite3.Error) -> StateError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
-        # SQLite takes a lock that the file system does not give for one that another process has.
-        case sqlite3.SQLITE_BUSY if not can_lock(path.parent):
-            return StateError(
-                f"files in {path.parent} cannot be locked, as on some network file systems; name "
-                "another place"
-            )
+        case sqlite3.SQLITE_BUSY if (what := no_locks(path.parent)) is not None:
+            return StateError(f"{what}; name another place")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StateError(f"{path} is in use by another process; stop it, or name another file")
         case sqlite3.SQLITE_NOTADB:
