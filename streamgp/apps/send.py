@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -469,6 +469,12 @@ def _restoring(there: Deployment) -> Iterator[Sender]:
 
 def _record(line: bytes, topic: TopicName | None, *, is_first: bool) -> Outgoing | None:
     """Return the record in a line, None if it is blank; a byte order mark may precede the first."""
+    # A later line may have null bytes in UTF-8, too, if a crash truncated its file.
+    if is_first and (b"\0" in line or line.startswith((BOM_UTF16_LE, BOM_UTF16_BE))):
+        raise ValueError(
+            "standard input is UTF-16 text, or binary; expected lines of JSON in UTF-8 (as from "
+            "iconv -f UTF-16 -t UTF-8 FILE)"
+        )
     line = (line.removeprefix(BOM_UTF8) if is_first else line).rstrip(b"\r")
     if not line or line.isspace():
         return None

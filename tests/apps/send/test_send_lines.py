@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing, Record, TopicName
+from streamgp.apps.send import _record
 from streamgp.cli.main import cli
 from tests.helpers.topics import wait_until
 from tests.helpers.worker_process import ENVIRONMENT, MAIN
@@ -104,6 +105,23 @@ def test_a_byte_order_mark_at_the_start_is_skipped(site: Site) -> None:
     site.call("send", "-", said=b"\xef\xbb\xbf" + EVENT + b"\r\n" + ANSWER)
     assert [(r.key, r.value) for r in site.records("events")] == [(b"ann", EVENT)]
     assert [r.value for r in site.records("answers")] == [ANSWER]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        EVENT.decode().encode("utf-16"),
+        EVENT.decode().encode("utf-16-be"),
+        EVENT.decode().encode("utf-32"),
+        b"\xff\xfe",  # of an empty line in UTF-16, whose end is split
+    ],
+)
+def test_text_that_is_not_utf_8_is_named_instead_of_sent(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r"is UTF-16 text, or binary; expected .* in UTF-8 \(as "):
+        _record(line, None, is_first=True)
+    record = _record(line, None, is_first=False)
+    assert record is not None
+    assert record.value == line
 
 
 def test_what_comes_is_sent_at_once_and_an_unfinished_line_when_it_is_whole(
