@@ -152,6 +152,13 @@ class Connection:
                     f"broker {where} refused to {doing}: the clock of this machine, which dates "
                     f"records, differs too much from the broker's; set it ({brief(error)})"
                 )
+            case kafka_errors.CoordinatorNotAvailableError() | kafka_errors.NotCoordinatorError():
+                return BrokerError(
+                    f"broker {where} failed to {doing}: it has no coordinator for the group "
+                    f"({brief(error)}); if it is new, start again, else look at the topic "
+                    "__consumer_offsets, which needs as many brokers as "
+                    "offsets.topic.replication.factor says"
+                )
             case kafka_errors.KafkaTimeoutError():
                 return BrokerError(f"broker {where} did not answer in time to {doing}")
             case _:
