@@ -317,11 +317,16 @@ def test_answer_given_offline_survives_a_new_start_of_the_page(
     page.get_by_role("button", name="den waiting to be sent").click()
     expect(page.locator("dialog .choice")).to_have_count(len(ROOMS) - 1)
     page.keyboard.press("Escape")
-    scene.start()
+    with (scene.directory / "w.toml").open("a") as file:
+        file.write('[page]\nquestion = "Where was it?"\n')
+    with page.expect_response("**/api/me"):
+        scene.start()
     expect(page.locator(CARD)).to_be_visible()
     wait_until(lambda: len(scene.answers()) == 1)
     [answer] = scene.answers()
     assert (answer.event_id, answer.y) == (first.split("/")[1], "den")
+    press(page, "1")
+    expect(page.get_by_role("heading", name="Where was it?")).to_be_visible()
     kept = page.evaluate(
         "caches.keys().then(async (names) => (await Promise.all(names.map(async (name) =>"
         " (await (await caches.open(name)).keys()).map((one) => one.url)))).flat())"

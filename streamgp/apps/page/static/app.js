@@ -340,6 +340,16 @@ async function whoAmI(asked) {
   }
 }
 
+/** Learn what a server that was started again says differently, such as the question; cards to come show it. */
+async function renewMe() {
+  try {
+    desk.me = await get("/api/me");
+    remember("me", desk.me);
+  } catch {
+    /* The next connection asks again. */
+  }
+}
+
 const retryTime = () => new Promise((resolve) => setTimeout(resolve, RETRY_MS));
 
 /** Load the texts of a language; nothing can be said without them, so this goes on until it works. */
@@ -392,9 +402,12 @@ async function start() {
   });
   setInterval(() => view?.renew(), RENEW_MS);
   await desk.start();
+  let wasAway = false;
   listen(["card", "gone", "progress", "others", "stats"], heard, (there) => {
     if (there) desk.wake();
     else desk.refill();
+    if (there && wasAway) renewMe();
+    wasAway = !there;
   });
   refreshStats();
 }
