@@ -84,6 +84,11 @@ class LocalFiles:
         self.store: SqliteStore | None = None
         self._open_store()
 
+    @property
+    def are_kept(self) -> bool:
+        """Whether there is a directory for them."""
+        return self._directory is not None
+
     def read(self) -> bytes | None:
         """Return the snapshot, None if there is none."""
         return None if self._directory is None else self._directory.read(self._name("snapshot"))
@@ -295,7 +300,7 @@ class Partition:
                 self.starts[topic] = end
 
     def save(self, now: float) -> int:
-        """Write a snapshot; return its size.
+        """Write a snapshot; return its size, 0 if there is no place for one.
 
         Raises
         ------
@@ -303,6 +308,8 @@ class Partition:
             If it cannot be written to disk.
 
         """
+        if not self._files.are_kept:
+            return 0
         body = {
             "saved_at": now,
             "spans": self._settings.plain(),

@@ -554,6 +554,7 @@ def test_a_store_that_breaks_while_it_is_saved_costs_nothing_either(
     work(calm)
     assert contents(topics) == contents(calm)
     assert ["disk is full" in fields["reason"] for fields in logged(told)] == [True]
+    assert logged("snapshot") == []  # nor is one told of that would have no place
 
 
 def test_a_changed_configuration_is_refused():
