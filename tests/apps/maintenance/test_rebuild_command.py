@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from connectors.topics import Outgoing
 from connectors.wire import state_records
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import ChangedConfigurationError
 from streamgp.apps.maintenance import rebuild
+from streamgp.cli.main import cli
 from streamgp.common.environment import environment
 from streamgp.config.build import build_model
 from streamgp.config.load import load_worker
@@ -433,3 +436,10 @@ def test_loop_whose_state_is_gone_cannot_be_taken_over(small: Small) -> None:
     )
     assert len(small.records("state")) == len(before) + 1
     assert rebuild.BEING_REBUILT not in str(heads(small))
+
+
+def test_the_help_names_all_sections_that_define_a_learner() -> None:
+    text = CliRunner().invoke(cli, ["rebuild", "--help"]).stdout
+    _, _, named = text.partition("any of")
+    named = named.partition("Each")[0]
+    assert set(re.findall(r"\w+", named)) - {"and"} == set(rebuild.LEARNER_SETTINGS)
