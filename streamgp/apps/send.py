@@ -19,6 +19,7 @@ from connectors.broker import Received
 from connectors.tables.log_source import LogSource
 from connectors.tables.readers import TableError
 from connectors.topics import BrokerError, Outgoing, RefusedError, TopicName, Writer
+from connectors.wire.inbound import flaw_of_name
 from connectors.wire.outbound import Outbound
 from connectors.wire.record_lines import from_line, input_of
 from streamgp.apps.console import (
@@ -234,6 +235,11 @@ class EventProducer:
         if isinstance(message, Rejected):
             self._reject(f"{message.subject}: {message.reason}")
             return None
+        # A worker would make them dead letters.
+        for name, what in ((message.key, "key"), (message.truth, "label")):
+            if isinstance(name, str) and (flaw := flaw_of_name(name)):
+                self._reject(f"row {row.number}: {what} {flaw}")
+                return None
         if not self._pace.keep_times:
             message = replace(message, occurred_at=self._clock())
         if row.number <= self._n_taught:

@@ -177,6 +177,19 @@ def test_event_that_is_too_large_is_rejected_alone(folder: Folder) -> None:
     assert len(folder.events()) == 2
 
 
+def test_key_or_label_that_no_worker_takes_is_rejected_here(folder: Folder) -> None:
+    rows = [ROWS.splitlines()[0], '100,ann,1,1,x,"living\nroom"', '100,"a\tnn",1,1,x,hall']
+    rows += [f"100,ann,1,1,x,{'h' * 1025}", "100,ann,1,1,x,hall"]
+    Path("rooms.csv").write_text("\n".join(rows) + "\n")
+    assert done().splitlines() == [
+        "rejected row 1: label must have no control characters, got 'living\\nroom'",
+        "rejected row 2: key must have no control characters, got 'a\\tnn'",
+        f"rejected row 3: label must have at most 1024 characters, got 1025: {'h' * 40!r}...",
+        "1 event sent (rows 1 to 4), 3 rows rejected in some s",
+    ]
+    assert [event.truth for event in folder.events()] == ["hall"]
+
+
 def test_log_of_bad_rows_only_is_an_error(folder: Folder) -> None:
     Path("rooms.csv").write_text(ROWS.replace("ann", "").replace("bob", ""))
     result = send()
