@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any
 from unicodedata import normalize
 
@@ -125,6 +126,8 @@ class RowReader:
         Its first rows, by which the columns are judged.
     notes
         Called with a line about columns that are left out, or are text.
+    windowed
+        Whether the rows will be cut into windows.
 
     """
 
@@ -141,6 +144,7 @@ class RowReader:
     #            but numbers; else 0
     # n_backwards  number of valid rows earlier than the previous one of their key.
     # may_be_local  whether one of them may be where local time was set back in autumn
+    # n_empty      number of valid rows without a value in any column
 
     def __init__(
         self,
@@ -151,6 +155,7 @@ class RowReader:
         texts: bool,
         first: Sequence[Row | BadRow],
         notes: Callable[[str], None],
+        windowed: bool,
     ) -> None:
         self._roles = roles
         self._typed = table.typed
@@ -160,6 +165,7 @@ class RowReader:
         self.n_backwards = 0
         self.n_numbers = 0
         self.may_be_local = False
+        self.n_empty = 0
         self._classes: dict[Label, Label] = {}
         self._commas = table.decimal_comma
         self._written = {roles.key, None if roles.numbers else roles.label}
@@ -197,7 +203,8 @@ class RowReader:
         labels: list[Any] = [cell for cell in cells if not is_missing(cell)]
         if not roles.numbers:
             self.n_numbers = _n_numbers(map(with_point, labels) if self._commas else labels)
-        for note in self._hints(names, given, rows, labels):
+        hints = self._hints(names, given, rows, labels)
+        for note in hints if windowed else chain(hints, [_hint_of_signals(roles, rows)]):
             if note is not None:
                 notes(note)
         judged = labels and not (table.typed or roles.numbers)
@@ -275,6 +282,7 @@ class RowReader:
             )
             return Received(message=rejected, at=at)
         self._last_at = at
+        self.n_empty += not event.x and all(map(is_missing, row.cells.values()))
         back_s = self._last_of.get(key, at) - at
         if back_s > 0:
             self.n_backwards += 1
@@ -417,6 +425,27 @@ def _hint_of_times(name: str, rows: list[Cells]) -> str | None:
             f"as seconds: convert them, as {SHOWN}"
         )
     return None
+
+
+_MANY_A_SECOND = 5.0
+_ENOUGH_STEPS = 20
+
+
+def _hint_of_signals(roles: Roles, rows: list[Cells]) -> str | None:
+    """Return a note if the rows of a key follow each other as those of a signal do."""
+    steps, last = [], dict[str, float]()
+    for cells in rows if roles.time is not None else ():
+        with suppress(ValueError):
+            key, at = str(cells.get(roles.key)), time_of(cells.get(roles.time))
+            steps.append(at - last.get(key, at))
+            last[key] = at
+    steps = sorted(step for step in steps if step > 0)
+    if len(steps) < _ENOUGH_STEPS or (rate := 1 / steps[len(steps) // 2]) < _MANY_A_SECOND:
+        return None
+    return (
+        f"rows come about {rate:.0f} times a second, and each may be asked about: if they are a "
+        "signal, cut it into windows, as docs/windows.md shows"
+    )
 
 
 # What programs write for an unknown label; "none" and "null" are left out, as they may be classes.

@@ -68,9 +68,9 @@ class LogSource(Source):
         Whether labels are regression targets instead of names of classes.
     limit
         Number of rows to read, if not all.
-    in_order
-        Whether the rows of a key should be in order of time; if they are not, a note at the end
-        says so.
+    windowed
+        Whether the rows will be cut into windows: then no note says that they are out of order, or
+        come many times a second.
     notes
         Called with a line about everything that a user should know, such as columns left out and
         text columns used as features.
@@ -109,12 +109,12 @@ class LogSource(Source):
         texts: bool = True,
         numbers: bool = False,
         limit: int | None = None,
-        in_order: bool = True,
+        windowed: bool = False,
         notes: Callable[[str], None] | None = None,
     ) -> None:
         if limit is not None:
             limit = check_whole("limit", limit, 1)
-        for name, flag in (("texts", texts), ("numbers", numbers), ("in_order", in_order)):
+        for name, flag in (("texts", texts), ("numbers", numbers), ("windowed", windowed)):
             check_flag(name, flag)
         for name, column in (("label", label), ("time", time), ("key", key)):
             check_column(name, column)
@@ -129,7 +129,7 @@ class LogSource(Source):
         )
         self._label = label
         self._limit = limit
-        self._in_order = in_order
+        self._windowed = windowed
         self._notes = (lambda _line: None) if notes is None else notes
         self._n_polled = 0
         self._error: TableError | None = None
@@ -145,6 +145,7 @@ class LogSource(Source):
                 texts=texts,
                 first=first,
                 notes=self._notes,
+                windowed=windowed,
             )
         except BaseException:
             self._table.close()
@@ -195,6 +196,7 @@ class LogSource(Source):
             self._ended = self._error is None or self._n_polled == self._limit
             self._say_order()
             if self._ended and not ended_before:
+                self._say_empty()
                 self._say_without_values()
                 self._say_placeholders()
                 self._say_spellings()
@@ -205,13 +207,19 @@ class LogSource(Source):
 
     def _say_order(self) -> None:
         n, self._reader.n_backwards = self._reader.n_backwards, 0
-        if n and self._in_order:
+        if n and not self._windowed:
             rows = "rows is" if n == 1 else "rows are"
             local = ", or write local times with their zone" if self._reader.may_be_local else ""
             self._notes(
                 f"{n} of {self._n_polled} {rows} earlier than the one before; sort the log by "
                 f"time{local}, because answers and deadlines depend on it"
             )
+
+    def _say_empty(self) -> None:
+        n = self._reader.n_empty
+        if n:
+            rows = "rows is empty, and counts" if n == 1 else "rows are empty, and count"
+            self._notes(f"{n} of {self._n_polled} {rows} like any other; remove empty rows")
 
     def _say_without_values(self) -> None:
         names = self._reader.without_values

@@ -89,7 +89,7 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
             texts=config.learner.name == "gp" or config.learner.name in LEARNERS,
             numbers=config.target == "number",
             limit=columns.limit,
-            in_order=windows is None,  # windows have their own tolerance
+            windowed=windows is not None,  # which have their own tolerance
             notes=notes,
         )
 

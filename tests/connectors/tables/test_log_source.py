@@ -226,10 +226,30 @@ def test_seconds_are_not_noted(tmp_path, times):
     assert notes_on_times(tmp_path, rows(*(f"{at},1,x" for at in times))) == []
 
 
-def notes_on_times(tmp_path, text):
+def notes_on_times(tmp_path, text, **roles):
     notes = []
-    drain(source(tmp_path, text, time="a", notes=notes.append))
+    drain(source(tmp_path, text, time="a", notes=notes.append, **roles))
     return notes
+
+
+def test_rows_of_a_signal_are_noted_unless_they_become_windows(tmp_path):
+    # Two sensors at 20 Hz each, rows of both at once, and a pause.
+    signal = rows(*(f"{n // 2 * 0.05 + n // 40 * 60:.2f},{n % 2},{n % 7}" for n in range(60)))
+    roles = {"key": "b", "label": None}
+    assert notes_on_times(tmp_path, signal, **roles) == [
+        "rows come about 20 times a second, and each may be asked about: if they are a signal, cut "
+        "it into windows, as docs/windows.md shows"
+    ]
+    assert notes_on_times(tmp_path, signal, **roles, windowed=True) == []
+    assert notes_on_times(tmp_path, rows(*(f"{n},{n % 5},x" for n in range(60)))) == []
+
+
+def test_rows_without_any_value_are_noted(tmp_path):
+    notes = []
+    drain(source(tmp_path, rows("1,2,x", ",,", ",3,", " ,,"), notes=notes.append))
+    assert notes == ["2 of 4 rows are empty, and count like any other; remove empty rows"]
+    drain(source(tmp_path, rows("1,2,x", ",,"), notes=notes.append))
+    assert notes[1:] == ["1 of 2 rows is empty, and counts like any other; remove empty rows"]
 
 
 def test_times_that_go_backwards_within_a_key_are_noted(tmp_path):
@@ -244,7 +264,7 @@ def test_times_that_go_backwards_within_a_key_are_noted(tmp_path):
     drain(source(tmp_path, rows("9,p,x", "8,p,x"), **log, notes=notes.append))
     assert "1 of 2 rows is earlier than the one before" in notes[-1]
     notes.clear()
-    drain(source(tmp_path, text, **log, in_order=False, notes=notes.append))
+    drain(source(tmp_path, text, **log, windowed=True, notes=notes.append))
     assert not any("earlier" in note for note in notes)
 
 
