@@ -434,9 +434,9 @@ _ENOUGH_STEPS = 20
 def _hint_of_signals(roles: Roles, rows: list[Cells]) -> str | None:
     """Return a note if the rows of a key follow each other as those of a signal do."""
     steps, last = [], dict[str, float]()
-    for cells in rows if roles.time is not None else ():
+    for cells in rows if roles.time else ():
         with suppress(ValueError):
-            key, at = str(cells.get(roles.key)), time_of(cells.get(roles.time))
+            key, at = str(cells.get(roles.key or "")), time_of(cells.get(roles.time or ""))
             steps.append(at - last.get(key, at))
             last[key] = at
     steps = sorted(step for step in steps if step > 0)
