@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
 
 from streamgp.base import Array, FeatureName, Features, Label, Rescale, State
 from streamgp.common.array_text import array_of, text_of
-from streamgp.common.feature_values import as_number, is_missing, is_number, plain_name
+from streamgp.common.feature_values import LARGEST, as_number, is_missing, is_number, plain_name
 from streamgp.common.running_stats import Moments, Quartiles
 from streamgp.scaling.column_forms import FAR, ColumnForms, forms_of, weights_of
 from streamgp.scaling.standard import (
@@ -154,18 +155,20 @@ class RenewedScaling(StandardScaling):
     def weigh(self, examples: Sequence[tuple[Features, Label]]) -> None:
         """Find the forms in which columns tell the labels of the examples apart, and weigh them."""
         self._forms, self._weights = ColumnForms(), {}
-        names, labels = list(self._locations), [y for _, y in examples]
+        names = list(self._locations)
         X = np.array([[_number_in(x, name) for name in names] for x, _ in examples])
-        self._forms = forms_of(
-            names,
-            X.reshape(len(examples), len(names)),
-            self._matrix(names, examples),
-            labels,
-            with_names=self.takes_texts,
-        )
-        names = [name for name in names if name not in self._forms.names]
-        weights = weights_of(self._matrix(names, examples), labels)
-        self._weights = {} if weights is None else dict(zip(names, weights.tolist(), strict=True))
+        X = X.reshape(len(examples), len(names))
+        # What is infinite or too large may have been learned, but not observed: it stays on record.
+        is_usable = ~(np.abs(X) > LARGEST).any(axis=1)
+        examples = list(compress(examples, is_usable))
+        labels, Z = [y for _, y in examples], self._matrix(names, examples)
+        self._forms = forms_of(names, X[is_usable], Z, labels, with_names=self.takes_texts)
+        if self._forms.scores or self._forms.missing:
+            Z = self._matrix(names, examples)
+        is_weighed = [name not in self._forms.names for name in names]
+        weights = weights_of(np.compress(is_weighed, Z, axis=1), labels)
+        if weights is not None:
+            self._weights = dict(zip(compress(names, is_weighed), weights.tolist(), strict=True))
 
     def _matrix(
         self, names: Sequence[FeatureName], examples: Sequence[tuple[Features, Label]]
@@ -428,9 +431,12 @@ def weighed_as(state: State, other: State) -> State:
 
 
 def _number_in(x: Features, name: FeatureName) -> float:
-    """Return a number among the features, NaN if it is missing."""
+    """Return a number among the features: NaN if it is missing, infinite if it is too large."""
     value = x.get(name)
-    return as_number(name, value) if is_number(value) and not is_missing(value) else math.nan
+    try:
+        return as_number(name, value) if is_number(value) and not is_missing(value) else math.nan
+    except ValueError:
+        return math.inf
 
 
 def _without_outliers(given: Array) -> Array:

@@ -927,6 +927,17 @@ def test_numbers_that_are_names_are_learned_as_such():
     assert model.feature_forms == {"state": ["name"]}
 
 
+def test_an_infinite_number_that_was_learned_ends_no_renewal():
+    model = isgp(seed=1, warm_up=40)
+    for n, (x, y) in enumerate(states(100)):
+        model.observe_one(x)
+        if n < 30:
+            model.learn_one(x, y)
+        if n == 30:
+            model.learn_one({**x, "a": math.inf}, y)
+    assert model.feature_forms == {"state": ["name"]}
+
+
 def test_a_learner_that_takes_no_texts_gets_none():
     model = SkepticalClassifier(linear_model.LogisticRegression(), rescale=True, seed=1)
     for x, y in states(100):

@@ -340,6 +340,20 @@ def test_names_and_what_is_missing_count_as_such_and_survive_a_restart(kind):
     assert scaling.forms == {}
 
 
+@pytest.mark.parametrize(
+    "value", [math.inf, -math.inf, 1e200, 10**400], ids=["inf", "-inf", "1e200", "10**400"]
+)
+def test_what_is_too_large_tells_nothing_of_columns(value):
+    """It may be learned without being observed, and must not end every later renewal."""
+    scaling, other = RenewedScaling(100), RenewedScaling(100)
+    examples = rooms(100)
+    for each in (scaling, other):
+        watched(each, [x for x, _ in examples])
+    scaling.weigh(examples)
+    other.weigh([*examples, ({**examples[0][0], "a": value}, "open 1")])
+    assert other.state() == scaling.state()
+
+
 def test_without_numbers_there_is_nothing_to_find():
     scaling = RenewedScaling(20)
     examples = [({"room": "hall" if n % 2 else "den"}, n % 2) for n in range(40)]
