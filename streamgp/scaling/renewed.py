@@ -175,7 +175,10 @@ class RenewedScaling(StandardScaling):
     ) -> Array:
         """Return scaled and clipped numbers, one example in each row; 0 for what is none."""
         seen = [self._clipped(x) for x, _ in examples]
-        rows = [[d if is_number(d := z.get(name, 0.0)) else 0.0 for name in names] for z in seen]
+        rows = [
+            [d if type(d := z.get(name, 0.0)) is float or is_number(d) else 0.0 for name in names]
+            for z in seen
+        ]
         return np.array(rows).reshape(len(examples), len(names))
 
     @property
@@ -199,6 +202,8 @@ class RenewedScaling(StandardScaling):
         if not weights:
             return scaled
         try:
+            if self._forms.names:  # they have none
+                return {name: d * weights.get(name, 1.0) for name, d in scaled.items()}
             return {name: d * weights[name] for name, d in scaled.items()}
         except (KeyError, TypeError):  # there are strings, or arrays, for the learner to refuse
             return {
@@ -433,6 +438,8 @@ def weighed_as(state: State, other: State) -> State:
 def _number_in(x: Features, name: FeatureName) -> float:
     """Return a number among the features: NaN if it is missing, infinite if it is too large."""
     value = x.get(name)
+    if type(value) is float:  # the shorter way
+        return value
     try:
         return as_number(name, value) if is_number(value) and not is_missing(value) else math.nan
     except ValueError:

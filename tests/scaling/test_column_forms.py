@@ -105,6 +105,13 @@ def test_a_tail_is_heavy_beside_the_distance_of_most():
         assert not any(map(has_heavy_tail, rng.random((100, n))))
 
 
+def test_tails_of_columns_are_those_of_each():
+    X = np.random.default_rng(1).normal(size=(40, 30)) ** np.arange(1, 31)
+    found = has_heavy_tail(X).tolist()
+    assert found == [bool(has_heavy_tail(X[:, j])) for j in range(30)]
+    assert 1 < sum(found) < 30
+
+
 @pytest.mark.parametrize("rare", [[], [1.0] * 9, [1.0, 50.0, 1000.0]])
 def test_what_is_mostly_equal_has_no_heavy_tail(rare):
     assert not has_heavy_tail(np.array([0.0] * 31 + rare))
