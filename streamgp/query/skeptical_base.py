@@ -179,9 +179,14 @@ def scaling_for(
         )
     if transformers:
         return scaling_of(transformers, warm_up)
-    # Learners of ours take texts; of River's only some.
-    takes_texts = isinstance(learner, RestorableLearner)
-    return standard_scaling(warm_up, rescale=rescale, takes_texts=takes_texts)
+    return standard_scaling(warm_up, rescale=rescale, takes_texts=_takes_texts(learner))
+
+
+def _takes_texts(learner: object) -> bool:
+    """Return whether a learner takes texts; of others than ours, boosted ones too, only some do."""
+    is_ours = any(kind.__module__.startswith("streamgp.") for kind in type(learner).__mro__)
+    boosted = getattr(learner, "model", None)
+    return is_ours and (boosted is None or _takes_texts(boosted))
 
 
 def check_seeded(model: base.Estimator) -> None:

@@ -26,6 +26,7 @@ from river import (
 )
 
 from streamgp import (
+    ConfidenceBoostingClassifier,
     DriftTest,
     GPClassifier,
     GPRegressor,
@@ -938,12 +939,32 @@ def test_an_infinite_number_that_was_learned_ends_no_renewal():
     assert model.feature_forms == {"state": ["name"]}
 
 
-def test_a_learner_that_takes_no_texts_gets_none():
-    model = SkepticalClassifier(linear_model.LogisticRegression(), rescale=True, seed=1)
-    for x, y in states(100):
+class Restorable(naive_bayes.GaussianNB):
+    """A learner of one's own that spares some training."""
+
+    def state(self):
+        return {}
+
+    def load_state(self, state):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("learner", "takes_texts"),
+    [
+        (naive_bayes.GaussianNB(), False),
+        (Restorable(), False),
+        (ConfidenceBoostingClassifier(naive_bayes.GaussianNB(), 1, seed=1), False),
+        (ConfidenceBoostingClassifier(n_models=1, seed=1), True),
+    ],
+    ids=["of River", "of one's own", "boosted", "boosted forest"],
+)
+def test_only_learners_that_take_texts_get_names(learner, takes_texts):
+    model = SkepticalClassifier(learner, rescale=True, warm_up=40, seed=1)
+    for x, y in states(80):
         model.predict_one(x)
-        model.learn_one(x, y == "on")
-    assert model.feature_forms == {}
+        model.learn_one(x, y)
+    assert model.feature_forms == ({"state": ["name"]} if takes_texts else {})
 
 
 @pytest.mark.parametrize(
