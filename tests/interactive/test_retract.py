@@ -423,34 +423,35 @@ def test_numbers_are_taken_back():
 
 @pytest.mark.parametrize("is_undone", [False, True])
 def test_features_are_weighed_by_the_labels_that_are_there_then(is_undone):
-    """Ann's labels follow u, and bob's v; a weight of v is a trace of bob."""
+    """Ann's labels follow u, and bob's room; that this is a name is a trace of bob."""
     rng = np.random.default_rng(1)
-    xs = [dict(zip("uv", map(float, rng.normal(size=2)), strict=True)) for _ in range(60)]
+    xs = [{"u": float(rng.normal()), "room": int(rng.integers(6))} for _ in range(120)]
     model = SkepticalClassifier(
         GPClassifier(), AlwaysAsk(), NeverChallenge(), warm_up=15, rescale=True, seed=1
     )
     loop, log, labels = InteractiveLoop(model), [], {}
     for n, x in enumerate(xs):
-        event_id, who, name = (f"e{n}", "ann", "u") if n % 2 else (f"e{n}", "bob", "v")
+        event_id, who = f"e{n}", "ann" if n % 2 else "bob"
         loop.on_event(Event(event_id=event_id, x=x, occurred_at=float(n)), float(n))
-        labels[event_id] = "high" if x[name] > 0.0 else "low"
+        labels[event_id] = "high" if (x["u"] > 0.0 if n % 2 else x["room"] % 2) else "low"
         answer = Answer(
             answer_id=event_id, event_id=event_id, y=labels[event_id], annotator=who,
             answered_at=float(n),
         )  # fmt: skip
         log += loop.on_answer(answer, float(n))
-    done = loop.retract("bob", log, now=99.0)
+    assert model.feature_forms == {"room": ["name"]}
+    done = loop.retract("bob", log, now=199.0)
     if is_undone:
         assert done.retraction is not None
-        loop.reinstate(done.retraction, done.log, now=99.0)
+        loop.reinstate(done.retraction, done.log, now=199.0)
     scaling = RenewedScaling(15)
     for x in xs:
         scaling.observe(x)
-    left = range(60) if is_undone else range(1, 60, 2)
+    left = range(120) if is_undone else range(1, 120, 2)
     scaling.weigh([(xs[n], labels[f"e{n}"]) for n in left])
-    weights = dict(scaling.state()["weights"])
-    assert dict(loop.model.state()["taught"]["scaling"]["weights"]) == weights
-    assert weights["u"] > 1.2 * weights["v"] or is_undone
+    assert loop.model.state()["taught"]["scaling"] == scaling.state() | {"labels": 120}
+    assert loop.model.feature_forms == ({"room": ["name"]} if is_undone else {})
+    assert is_undone or scaling.weights["u"] > 1.2 * scaling.weights["room"]
     again = GPClassifier()
     for n in left:
         again.learn_one(scaling.transform(xs[n]), labels[f"e{n}"])
