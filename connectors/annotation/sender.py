@@ -113,14 +113,17 @@ class AnswerSender:
             writer = self._open_writer()
             while self._wait():
                 self._send_all(writer)
+            return
         except BrokerError as error:
             with self._news:
                 self._trouble = str(error)
-                self._news.wait_for(lambda: self._gives_up, self._pause_s)
         finally:
+            # Before the pause: it flushes, and after that all would often be written twice.
             if writer is not None:
                 with suppress(BrokerError):
                     writer.close()
+        with self._news:
+            self._news.wait_for(lambda: self._gives_up, self._pause_s)
 
     def _send_all(self, writer: Writer) -> None:
         with self._news:

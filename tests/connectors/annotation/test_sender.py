@@ -6,7 +6,7 @@ import pytest
 
 from connectors.annotation.sender import AnswerSender
 from connectors.memory import MemoryTopics
-from connectors.topics import Outgoing
+from connectors.topics import BrokerError, Outgoing
 from tests.helpers.deskwork import Broken
 from tests.helpers.topics import wait_until
 
@@ -63,6 +63,29 @@ def test_writer_that_fails_on_the_way_is_replaced() -> None:
     topics.writes_fail = False
     assert courier.finish(20.0) == 0
     assert values(topics.topics)[-1] == b"1"
+
+
+def test_writer_that_fails_is_closed_before_the_pause() -> None:
+    """Its close flushes: after the pause, what is about to be sent again might be written."""
+    steps: list[str] = []
+
+    class Full:
+        def send(self, record: Outgoing) -> None: ...
+
+        def flush(self) -> None:
+            steps.append("flush")
+            raise BrokerError("disk is full")
+
+        def close(self) -> None:
+            steps.append("close")
+
+    courier = AnswerSender(Full, pause_s=60.0)
+    courier.send(outgoing(0))
+    wait_until(lambda: len(steps) == 2)
+    assert steps == ["flush", "close"]
+    assert courier.trouble == "disk is full"
+    courier.close()
+    courier._thread.join(60.0)
 
 
 def test_what_cannot_be_sent_in_time_is_counted() -> None:
