@@ -167,9 +167,12 @@ def test_distributions_of_numbers_are_scored() -> None:
 
 def test_columns_are_shown_by_their_weight() -> None:
     assert "Weight" not in text(run())
-    forms = {"zone": ["name"], "a": ["ranks", "missing"]}
-    shown = text(run(weights={"a": 0.5, "<b>": 1.323}, forms=forms))
-    assert "ColumnWeightCountszone-a name<b>1.32numbersa0.50its ranks, where it is missing" in shown
+    forms = {"zone": ["name"], "a": ["ranks", "missing"], "c": ["missing"]}
+    shown = text(run(weights={"a": 0.5, "<b>": 1.323, "c": 0.3}, forms=forms))
+    assert (
+        "ColumnWeightWhat countszone-as a name<b>1.32numbersa0.50ranks, where it is missing"
+        "c0.30numbers, where it is missing"
+    ) in shown
 
 
 def test_diagrams_must_be_whole() -> None:
