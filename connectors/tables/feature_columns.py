@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -45,6 +46,11 @@ ENOUGH = 20
 MOST_DIFFERENT = 0.9
 """The largest share of distinct values in a column that is a feature."""
 
+# With a year of four digits: three other numbers may be a version or a place in a machine.
+_DATE = re.compile(
+    r"(?:[0-9]{1,2}([./-])[0-9]{1,2}\1(?:19|20)[0-9]{2}"
+    r"|(?:19|20)[0-9]{2}([./])[0-9]{1,2}\2[0-9]{1,2})(?![^\s,T])"
+)
 _POSIX = 1e9  # POSIX seconds in 2001: times may have fractions, counters do not
 
 
@@ -56,6 +62,7 @@ class Kind(Enum):
     TEXT = "texts"
     RISING = "a number that rises with every row"
     TIME = "times"
+    DATE = "dates in a form that is not read"
     UNIQUE = "a different text in nearly every one of the first rows"
     OTHER = "neither numbers nor texts"
 
@@ -74,6 +81,8 @@ def kind_of(cells: Sequence[Any]) -> Kind:
     (<Kind.NUMBER: 'numbers'>, <Kind.TEXT: 'texts'>)
     >>> kind_of(["2015-02-02 14:19:00", "2015-02-02 14:20:00"])
     <Kind.TIME: 'times'>
+    >>> kind_of(["10/03/2004", "10/03/2004"]), kind_of(["1.2.3", "1.2.3"])
+    (<Kind.DATE: 'dates in a form that is not read'>, <Kind.TEXT: 'texts'>)
     >>> kind_of([f"u{n}" for n in range(100)]), kind_of([f"u{n % 50}" for n in range(100)])
     (<Kind.UNIQUE: 'a different text in nearly every one of the first rows'>, <Kind.TEXT: 'texts'>)
 
@@ -88,6 +97,8 @@ def kind_of(cells: Sequence[Any]) -> Kind:
     texts = [cell for cell in others if isinstance(cell, str)]
     if 2 * len(texts) <= len(others):
         return Kind.OTHER
+    if 2 * sum(_DATE.match(text.strip()) is not None for text in texts) > len(texts):
+        return Kind.DATE
     return Kind.UNIQUE if _differ([text.strip() for text in texts]) else Kind.TEXT
 
 
@@ -317,7 +328,7 @@ class FeatureColumns:
 
     def _parser(self, kind: Kind, *, whole: bool) -> Parser | None:
         """Return the parser of a column's cells, None if it is no feature."""
-        if kind in (Kind.TEXT, Kind.UNIQUE):
+        if kind in (Kind.TEXT, Kind.DATE, Kind.UNIQUE):
             return text_of if self._named or (self._texts and kind is Kind.TEXT) else None
         if kind is Kind.TIME:
             return seconds_of if self._named else None

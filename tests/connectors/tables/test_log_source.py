@@ -363,6 +363,15 @@ def test_what_tells_every_row_apart_is_no_feature(tmp_path):
     assert found[7].x == {"pair": 3, "often": "r7", "b": 1}
 
 
+@pytest.mark.parametrize("day", ["10/03/2004", "1.3.2004 18.00.00", "2004/3/10", "3-10-2004T9h"])
+def test_dates_in_other_forms_are_no_features_unless_they_are_named(tmp_path, day):
+    notes = []
+    text = rows(*[f"{n % 7},{day},p" for n in range(3)])
+    assert drain(source(tmp_path, text, notes=notes.append))[2].x == {"a": 2}
+    assert notes == ["left out, dates in a form that is not read: b"]
+    assert drain(source(tmp_path, text, features=["b"]))[2].x == {"b": day}
+
+
 def test_what_is_no_feature_by_itself_is_one_if_it_is_named(tmp_path):
     text = rows(
         *[f"{n},u{n},2020-01-01T00:00:{n // 2:02},p" for n in range(100)],
