@@ -14,6 +14,7 @@ from streamgp.scaling.column_forms import (
     ColumnForms,
     NormalScores,
     forms_of,
+    has_enough,
     has_heavy_tail,
     is_name,
     weights_of,
@@ -60,6 +61,18 @@ def test_too_few_labels_weigh_nothing(labels):
     assert weights_of(np.ones((len(labels), 2)), labels) is None
 
 
+@pytest.mark.parametrize("labels", [["p"] + ["q"] * 19, list(range(14)) * 3], ids=["20", "3 each"])
+def test_no_label_fewer_is_enough(labels):
+    assert has_enough(labels)
+    assert not has_enough(labels[1:] if len(labels) > 20 else labels[:-1])
+
+
+def test_what_varies_by_rounding_errors_only_tells_nothing():
+    Z = np.array([[1e-6, 1.0], [-1e-6, 1.0], [1e-6, -1.0], [-1e-6, -1.0]] * 10)
+    weights = weights_of(Z, ["in", "out"] * 20)
+    assert weights[0] == weights[1]
+
+
 def test_no_features_have_no_weights():
     assert weights_of(np.empty((40, 0)), ["p", "q"] * 20) is None
 
@@ -77,6 +90,8 @@ def test_scores_are_normal_quantiles_of_ranks_in_the_middle_of_their_share():
     assert list(map(scores, (2.0, 5.0, 7.0, 100.0))) == pytest.approx(expected)
     assert scores(6.0) == pytest.approx((expected[1] + expected[2]) / 2)
     assert (scores(-9999.0), scores(1e9)) == (scores(2.0), scores(100.0))
+    many = NormalScores.of(np.arange(100.0))
+    assert (len(many.values), many.values[0], many.values[-1]) == (33, 0.0, 99.0)
 
 
 @given(columns, st.floats(-2e6, 2e6), st.floats(-2e6, 2e6))
@@ -120,20 +135,29 @@ def test_what_is_mostly_equal_has_no_heavy_tail(rare):
 # --- names
 
 
-def shares_of_pairs(numbers, labels):
+def is_name_by_pairs(numbers, labels):
     """Brute-force twin: of each number that is there twice, how often two events agree."""
     values = sorted(set(numbers))
-    of = {v: [y for w, y in zip(numbers, labels, strict=True) if w == v] for v in values}
-    for i, value in enumerate(values):
-        mine, beside = of[value], [y for v in values[max(i - 1, 0) : i + 2] for y in of[v]]
-        others = list((Counter(beside) - Counter(mine)).elements())
-        if len(mine) > 1:
-            yield (
-                [a == b for a, b in itertools.combinations(mine, 2)],
-                [a == b for a in mine for b in others],
-                len(mine),
-                len(mine) + len(others),
-            )
+    if any(v != round(v) for v in numbers) or not 3 <= len(values) <= len(numbers) / 2:
+        return False
+    of = [[y for w, y in zip(numbers, labels, strict=True) if w == v] for v in values]
+    gaps, likes, per_pair = [], [], []
+    for i, mine in enumerate(of):
+        if len(mine) < 2:
+            continue
+        others = [y for k in (i - 1, i + 1) if 0 <= k < len(of) for y in of[k]]
+        equal = [a == b for a, b in itertools.combinations(mine, 2)]
+        beside = [a == b for a in mine for b in others]
+        gaps.append(np.mean(equal) - np.mean(beside))
+        likes.append(np.mean(equal))
+        per_pair.append(
+            1 / min(len(equal), len(mine)) + 1 / min(len(beside), len(mine) + len(others))
+        )
+    if len(gaps) < 3:
+        return False
+    anywhere = np.mean([a == b for a, b in itertools.combinations(labels, 2)])
+    by_chance = math.sqrt(anywhere * (1 - anywhere) * sum(per_pair)) / len(gaps)
+    return np.mean(gaps) > max(3 * by_chance, (np.mean(likes) - anywhere) / 2)
 
 
 @given(
@@ -143,14 +167,7 @@ def shares_of_pairs(numbers, labels):
 )
 def test_names_are_found_by_the_labels_of_pairs(rows):
     numbers, labels = [float(v) for v, _ in rows], [y for _, y in rows]
-    found = list(shares_of_pairs(numbers, labels))
-    anywhere = np.mean([a == b for a, b in itertools.combinations(labels, 2)])
-    gap = np.mean([np.mean(equal) - np.mean(beside) for equal, beside, _, _ in found])
-    like = np.mean([np.mean(equal) for equal, *_ in found]) - anywhere
-    of_pairs = [1 / min(len(a), n) + 1 / min(len(b), m) for a, b, n, m in found]
-    by_chance = math.sqrt(anywhere * (1 - anywhere) * sum(of_pairs)) / len(found)
-    expected = len(found) >= 3 and gap > 3 * by_chance and gap > like / 2
-    assert is_name(np.array(numbers), labels) == expected
+    assert is_name(np.array(numbers), labels) == is_name_by_pairs(numbers, labels)
 
 
 def test_a_sensor_that_is_often_at_its_ends_is_still_a_range():
@@ -234,6 +251,78 @@ def test_the_side_is_chosen_on_which_the_others_are_not():
         assert forms_of(["a"], X, np.nan_to_num(X), labels, with_names=True).missing == {
             "a": -sign * FAR
         }
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_three_numbers_or_gaps_may_matter_and_two_not(n):
+    labels = ["rare" if 5 < i <= 5 + 3 * n and i % 3 == 0 else "often" for i in range(40)]
+    is_rare = np.array([y == "rare" for y in labels])
+    assert is_rare.sum() == n
+    for is_given in (is_rare, ~is_rare):
+        X = np.where(is_given, 7.0, np.nan)[:, None]
+        found = forms_of(["a"], X, np.zeros((40, 1)), labels, with_names=True).missing
+        assert found == ({"a": -FAR} if n == 3 else {})  # either side tells it: the first
+
+
+def told_by_definition(z, labels):
+    """Brute-force twin of the correlation ratio, less chance, of a column or its square."""
+    z, chance = np.asarray(z), (len(set(labels)) - 1) / (len(labels) - 1)
+    ratios = []
+    for v in (z, z * z):
+        classes = [v[[y == label for y in labels]] for label in set(labels)]
+        between = sum(len(c) * (c.mean() - v.mean()) ** 2 for c in classes)
+        ratios.append(between / ((v - v.mean()) ** 2).sum())
+    return max((max(ratios) - chance) / (1 - chance), 0.0)
+
+
+def kinds_by_definition(x, z, labels):
+    """Brute-force twin of `forms_of` for one column."""
+    is_given = ~np.isnan(x)
+    x_given = x[is_given]
+    if is_name_by_pairs(x_given.tolist(), [y for y, g in zip(labels, is_given, strict=True) if g]):
+        return ["name"]
+    found, told = [], told_by_definition(z, labels)
+    low, first, median, third, high = np.quantile(x_given, (0.05, 0.25, 0.5, 0.75, 0.95))
+    tail = max(high - median, median - low) / ((third - first) / 2)
+    if len(x_given) >= 20 and tail > 3 + 9 / math.sqrt(len(x_given)):
+        ranked = z.copy()
+        ranked[is_given] = list(map(NormalScores.of(x_given), x_given))
+        if (by := told_by_definition(ranked, labels)) > told + 0.02:
+            found, z, told = ["ranks"], ranked, by
+    if 3 <= len(x_given) <= len(x) - 3:
+        n_changes = int(np.abs(np.diff(is_given.astype(int))).sum())
+        n = min(len(x), 2 * n_changes + 2)
+        least = 0.02 + 2 * math.sqrt(2 * (len(set(labels)) - 1)) / (n - 1)
+        by = [told_by_definition(np.where(is_given, z, far), labels) for far in (-3.0, 3.0)]
+        if max(by) > told + least:
+            is_high = by[1] > (by[0] if by[0] > told + least else told) + least
+            found.append(f"missing {'high' if is_high else 'low'}")
+    return found
+
+
+def test_forms_are_those_by_definition():
+    """Columns of all kinds, many of which tell about as much as is needed."""
+    rng, n, d = np.random.default_rng(3), 50, 600
+    labels = rng.choice(["in", "out", "away"], p=[0.4, 0.5, 0.1], size=n).tolist()
+    is_out, kind = np.array([[y == "out"] for y in labels]), np.arange(d) % 3
+    x = rng.normal(size=(n, d)) + rng.uniform(-1.5, 1.5, d) * is_out
+    x = np.where(kind == 1, np.exp(rng.uniform(0.3, 2.5, d) * x), x)
+    whole, random = 2.0 * rng.integers(4, size=(n, d)) + is_out, rng.integers(8, size=(n, d))
+    whole = np.where(rng.random((n, d)) < rng.uniform(0.2, 0.9, d), random, whole)
+    x = np.where(kind == 2, whole, x)
+    n_gaps = np.where(is_out, rng.random(d), rng.random(d) ** 3) * (np.arange(d) % 5 > 1)
+    x[rng.random((n, d)) < n_gaps] = np.nan
+    x[:3] = np.arange(3.0)[:, None]  # at least three numbers
+    z = np.nan_to_num((x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)).clip(-3.0, 3.0)
+    forms = forms_of(range(d), x, z, labels, with_names=True)
+    kinds, found = forms.kinds(), []
+    for j in range(d):
+        side = "high" if forms.missing.get(j, 0.0) > 0.0 else "low"
+        found.append([f"missing {side}" if k == "missing" else k for k in kinds.get(j, [])])
+    expected = [kinds_by_definition(x[:, j], z[:, j], labels) for j in range(d)]
+    assert found == expected
+    assert min(Counter(map(str, expected)).values()) >= 5
+    assert len(set(map(str, expected))) == 7  # names, ranks, low and high, these with ranks, none
 
 
 def test_columns_that_tell_nothing_count_as_they_are():

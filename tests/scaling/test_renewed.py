@@ -296,6 +296,7 @@ def test_what_is_no_number_has_no_score(value):
     scaling.weigh(examples)
     assert scaling.transform({"a": value}) == expected
     assert scaling.forms == {"a": ["ranks"]}
+    assert scaling.transform({"a": Decimal(5)}) == scaling.transform({"a": 5.0})
 
 
 def rooms(n, seed=0):
@@ -326,6 +327,7 @@ def test_names_and_what_is_missing_count_as_such_and_survive_a_restart(kind):
     seen = scaling.transform({"a": 0.0, "room": 3, "door": None})
     assert seen["room"] == "3.0"
     assert abs(seen["door"]) == pytest.approx(3.0 * scaling.weights["door"])
+    assert scaling.transform({"a": 0.0, "room": 3, "door": math.nan}) == seen
     assert "room" not in scaling.transform({"a": 0.0, "door": 0.0})
     assert "room" not in scaling.transform({"room": math.nan, "a": 0.0})
     assert scaling.transform({"room": "hall"})["room"] == "hall"
