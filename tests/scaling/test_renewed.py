@@ -324,6 +324,7 @@ def test_names_and_what_is_missing_count_as_such_and_survive_a_restart(kind):
     assert scaling.forms == {"room": ["name"], "door": ["missing"]}
     assert without.forms == {"door": ["missing"]}
     assert scaling.weights.keys() == {"a", "door"}
+    assert scaling.weights["door"] > 2.0 * scaling.weights["a"]
     seen = scaling.transform({"a": 0.0, "room": 3, "door": None})
     assert seen["room"] == "3.0"
     assert abs(seen["door"]) == pytest.approx(3.0 * scaling.weights["door"])
