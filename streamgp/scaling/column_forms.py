@@ -164,6 +164,11 @@ def forms_of(
     >>> forms_of(["room"], X, X - 2.5, labels, with_names=True).names
     ('room',)
 
+    References
+    ----------
+    [^1]: Bartlett, M.S., 1935. Some aspects of the time-correlation problem in regard to tests of
+        significance. Journal of the Royal Statistical Society 98.
+
     """
     scores: dict[FeatureName, NormalScores] = {}
     named: list[FeatureName] = []
@@ -188,21 +193,29 @@ def forms_of(
             if (by := _told_by(by_ranks, labels)) > best + _BETTER:
                 scores[name], z, best = ranked, by_ranks, by
         if _FEWEST_MISSING <= np.count_nonzero(given) <= len(x) - _FEWEST_MISSING:
-            more = _BETTER + _SURE_OF_MISSING * _chance_of_missing(given, labels)
-            for value in (-FAR, FAR):
-                if (by := _told_by(np.where(given, z, value), labels)) > best + more:
-                    missing[name], best = value, by
+            more = _BETTER + _SURE_OF_MISSING * _chance_of_missing(given, classes)
+            low, high = (_told_by(np.where(given, z, value), labels) for value in (-FAR, FAR))
+            if max(low, high) > best + more:
+                missing[name] = FAR if high > low else -FAR
     return ColumnForms(scores, tuple(named), missing)
 
 
-def _chance_of_missing(given: Array, labels: Sequence[Label]) -> float:
+def _chance_of_missing(given: Array, classes: Array) -> float:
     """Return the standard deviation of the correlation ratio of where a number is missing.
 
-    It is missing for a while, and labels stay the same for a while: so what counts is the number of
-    times that it comes or goes, where it is less than at random.
+    Numbers are missing for a while, and labels stay the same for a while. Of two series that both
+    persist, two events say little more than one (Bartlett, 1935, for two autocorrelations).
     """
-    n_runs = 1 + int(np.count_nonzero(given[1:] != given[:-1]))
-    return math.sqrt(2.0 * (len(set(labels)) - 1)) / (min(len(given), 2 * n_runs) - 1)
+    together = max(_persistence(given), 0.0) * max(_persistence(classes), 0.0)
+    n = len(given) * (1.0 - together) / (1.0 + together)
+    return math.sqrt(2.0 * classes.max()) / n
+
+
+def _persistence(series: Array) -> float:
+    """Return how much more often two successive values are equal than any two, at most 1."""
+    _, counts = np.unique(series, return_counts=True)
+    anywhere = float(np.square(counts / len(series)).sum())
+    return (float(np.mean(series[1:] == series[:-1])) - anywhere) / (1.0 - anywhere)
 
 
 # --- Names
