@@ -47,6 +47,8 @@ _SURE_OF_NAME: Final = 3.0
 _FEWEST_MISSING: Final = 3
 # Share of what equal values tell up to which neighbouring values may tell it, too.
 _NEIGHBOURS: Final = 0.5
+# Share of all that there is to tell that a name must tell beyond its neighbours: order is lost.
+_WORTH: Final = 0.3
 
 # The tail (5 %) is this many times as far from the median as the quartiles are on average, or more:
 # 2.4 times in a normal distribution, 4.2 in an exponential, 5.7 in a log-normal one. Of few numbers
@@ -225,9 +227,10 @@ def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
     """Return whether whole numbers are mere names, such as those of rooms or states.
 
     That is so if two events with the same number have the same label more often than two with
-    neighbouring numbers, by more than chance gives, and by at least half of what they have it more
-    often than any two events. Each number that is there twice counts alike: where a sensor is at
-    its end, it may be so often, and all other numbers are still a range.
+    neighbouring numbers: by more than chance gives, by half of what they have it more often than
+    any two events, and by .3 of what those lack to certainty. Each number that is there twice
+    counts alike: where a sensor is at its end, it may be so often, and all other numbers are still
+    a range.
 
     Parameters
     ----------
@@ -268,7 +271,8 @@ def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
     variance = anywhere * (1.0 - anywhere) * (1.0 / n_equal + 1.0 / n_beside)
     sure = _SURE_OF_NAME * math.sqrt(float(variance.sum())) / len(n)
     likeness = float(equal.mean()) - anywhere
-    return float((equal - beside).mean()) > max(sure, _NEIGHBOURS * likeness)
+    least = max(sure, _NEIGHBOURS * likeness, _WORTH * (1.0 - anywhere))
+    return float((equal - beside).mean()) > least
 
 
 def _agreement(counts: Array) -> Array:

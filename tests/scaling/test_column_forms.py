@@ -168,7 +168,8 @@ def is_name_by_pairs(numbers, labels):
         return False
     anywhere = np.mean([a == b for a, b in itertools.combinations(labels, 2)])
     by_chance = math.sqrt(anywhere * (1 - anywhere) * sum(per_pair)) / len(gaps)
-    return np.mean(gaps) > max(3 * by_chance, (np.mean(likes) - anywhere) / 2)
+    least = 3 * by_chance, (np.mean(likes) - anywhere) / 2, 0.3 * (1 - anywhere)
+    return np.mean(gaps) > max(least)
 
 
 @given(
