@@ -14,7 +14,7 @@ from streamgp.base import Array, FeatureName, Features, Label, Rescale, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import LARGEST, as_number, is_missing, is_number, plain_name
 from streamgp.common.running_stats import Moments, Quartiles
-from streamgp.scaling.column_forms import FAR, ColumnForms, forms_of, weights_of
+from streamgp.scaling.column_forms import FAR, ColumnForms, forms_of, has_enough, weights_of
 from streamgp.scaling.standard import (
     NoScaling,
     Scaling,
@@ -155,6 +155,8 @@ class RenewedScaling(StandardScaling):
     def weigh(self, examples: Sequence[tuple[Features, Label]]) -> None:
         """Find the forms in which columns tell the labels of the examples apart, and weigh them."""
         self._forms, self._weights = ColumnForms(), {}
+        if not has_enough([y for _, y in examples]):  # as of every new key: no rows are made for it
+            return
         names = list(self._locations)
         X = np.array([[_number_in(x, name) for name in names] for x, _ in examples])
         X = X.reshape(len(examples), len(names))
@@ -376,6 +378,8 @@ class RecentScaling(RenewedScaling):
     ----------
     warm_up
         Number of events.
+    takes_texts
+        Whether the learner takes texts, so that numbers may count as names.
 
     Examples
     --------
