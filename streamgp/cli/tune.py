@@ -147,7 +147,7 @@ def tune(
     if it is told every label. It, those that are as good, and the unchanged configuration are then
     replayed with questions and challenges. The best of these has the largest accuracy minus
     questions per event, and its accuracy is at most one standard error below that of the unchanged
-    configuration.
+    configuration. A last table shows what it makes of fewer and more questions.
 
     LOG is a file that `streamgp replay` can read. Ctrl-C ends the search and keeps the best so far.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 import click
+from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 
 from connectors.storage.snapshots import state_error
@@ -104,6 +105,8 @@ N_REPLAYED = 5
 """Number of best configurations that are replayed with questions, besides the given one."""
 N_SEEDS = 3
 """Number of seeds of these replays."""
+# Factors of the `c` of the best configuration, which asks more or fewer questions with them.
+FACTORS_OF_C = (0.5, 2.0, 4.0)
 # Days that a log must span for a proposal of questions a day.
 _FEWEST_DAYS = 2.0
 _TITLES = ["length scale", "noise variance", "accuracy", "log loss", "asks", "µs per event", ""]
@@ -245,9 +248,7 @@ def replayed_text(replayed: Sequence[Trial], best: Trial) -> str:
         rows.append(
             [
                 *_values(trial.learner),
-                f"{trial.replayed.accuracy:.3f}",
-                f"{trial.replayed.n_questions:.0f}",
-                f"{trial.replayed.worth:.3f}",
+                *_replayed_numbers(trial.replayed),
                 ", ".join(words for words, holds in remarks.items() if holds),
             ]
         )
@@ -269,6 +270,10 @@ def _cells(trial: Trial) -> list[str]:
 def _values(learner: Learner) -> list[str]:
     scale = learner.length_scale
     return ["default" if scale is None else f"{scale:g}", f"{learner.noise_variance:g}"]
+
+
+def _replayed_numbers(result: Replayed) -> list[str]:
+    return [f"{result.accuracy:.3f}", f"{result.n_questions:.0f}", f"{result.worth:.3f}"]
 
 
 def _numbers(score: Score) -> list[str]:
@@ -346,6 +351,7 @@ def search(
         return INTERRUPTED
     best = best_of(replayed)
     _show_best(replayed, best)
+    _show_more_and_fewer(path, config, best, source=source)
     _propose_per_day(path, config, best, recording.days, source=source)
     if output is not None:
         _write(output, config, best, n_tried=len(trials))
@@ -401,13 +407,45 @@ def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | No
     )
 
 
+def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str) -> None:
+    """Report what the best learner gains and loses if it asks more and fewer questions.
+
+    Nothing is reported if the rule has no `c` that says how many, or if a limit is set.
+    """
+    query = resolved(config).query
+    if _is_limited(config) or query is None or query.rule() != "skeptical":
+        return
+    assert best.replayed is not None
+    given: float = asdict(query)["c"]
+    results = {given: best.replayed}
+    for factor in FACTORS_OF_C:
+        c = factor * given
+        asked = changed(config, learner=best.learner, query=changed(query, c=c))
+        found = _means(path, asked, source, of=f"replay with c = {c:g}, ")
+        if found is None:
+            tell("interrupted; what more and fewer questions bring is not shown")
+            return
+        results[c] = found
+    rows = [["c", "accuracy", "questions", "worth"]]
+    for c, result in sorted(results.items()):
+        rows.append([f"{c:g}", *_replayed_numbers(result)])
+    click.echo(
+        "\nthe best with fewer and more questions, by `c` of [query]:\n\n"
+        + aligned(rows, right=range(4))
+    )
+
+
+def _is_limited(config: Config) -> bool:
+    limits = (config.budget, config.questions.per_day, config.questions.per_hour)
+    return any(limit is not None for limit in limits)
+
+
 def _propose_per_day(path: Path, config: Config, best: Trial, days: float, *, source: str) -> None:
     """Report how many questions a day the best learner asks, and its results with that as a limit.
 
     Nothing is reported if events have no time or span less than two days, or if a limit is set.
     """
-    limits = (config.budget, config.questions.per_day, config.questions.per_hour)
-    if config.log.time is None or days < _FEWEST_DAYS or any(n is not None for n in limits):
+    if config.log.time is None or days < _FEWEST_DAYS or _is_limited(config):
         return
     assert best.replayed is not None
     n = max(1, math.ceil(best.replayed.n_labels / days))

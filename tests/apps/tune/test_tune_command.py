@@ -53,9 +53,10 @@ def write(path: Path, lines: list[str]) -> Path:
 
 @pytest.fixture(autouse=True)
 def few_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replay with one seed instead of three, except for what a document shows."""
+    """Replay with one seed and one `c`, except for what a document shows."""
     if "document" not in request.node.name:
         monkeypatch.setattr(search, "N_SEEDS", 1)
+        monkeypatch.setattr(search, "FACTORS_OF_C", (4.0,))
 
 
 @pytest.fixture
@@ -83,6 +84,11 @@ def table(result: Result) -> list[list[str]]:
 def replays(result: Result) -> list[list[str]]:
     """Return the cells of the table of the replays with questions."""
     return part(result, 3)
+
+
+def by_c(result: Result) -> list[list[str]]:
+    """Return the cells of the table with fewer and more questions."""
+    return part(result, 6)
 
 
 def part(result: Result, i: int) -> list[list[str]]:
@@ -259,9 +265,39 @@ def test_document_shows_what_is_printed_and_written(tmp_path: Path) -> None:
         assert re.search(rf"^ +{' +'.join(map(re.escape, row[:5]))} +\d+", text, re.M)
     for row in replays(result):
         assert re.search(rf"^ +{' +'.join(map(re.escape, row))}$", text, re.M)
-    assert result.stdout.splitlines()[-2] in text
+    for row in by_c(result):
+        assert re.search(rf"^ *{' +'.join(map(re.escape, row))}$", text, re.M)
+    assert result.stdout.split("\n\n")[4] in text
     [written] = re.findall(r"```toml\n(.*?)```", text, re.S)
     assert written.splitlines()[1:] == best.read_text().splitlines()[1:]
+
+
+def test_the_best_is_shown_with_other_numbers_of_questions(wifi: Path, tmp_path: Path) -> None:
+    values = ("--label", "room", "--length-scales", "2", "--noise-variances", "0.5")
+    few = tmp_path / "few.toml"
+    few.write_text('[query]\nrule = "skeptical"\nc = 0.25\n')
+    result = tune(wifi, *values, "--config", few)
+    [best] = [row for row in replays(result) if "best" in row[-1]]
+    assert [row[0] for row in by_c(result)] == ["0.25", "1"]
+    assert by_c(result)[0][1:] == best[2:5]
+    usual = tune(wifi, *values)
+    [same] = [row for row in replays(usual) if row[:2] == best[:2]]
+    assert by_c(result)[1][1:] == same[2:5]
+
+
+@pytest.mark.parametrize(
+    "setting", ['[query]\nrule = "always"', '[budget]\nrule = "at_most"\nn = 9']
+)
+def test_where_no_c_says_how_many_questions_there_is_nothing_to_show(
+    log: Path, tmp_path: Path, setting: str
+) -> None:
+    start = tmp_path / "start.toml"
+    start.write_text(setting)
+    values = ("--length-scales", "1", "--noise-variances", "0.5")
+    result = tune(log, "--label", "room", *values, "--config", start)
+    assert result.exit_code == 0
+    assert "best: worth most" in result.stdout
+    assert "`c`" not in result.stdout
 
 
 # --- what is wrong
