@@ -17,7 +17,13 @@ import numpy as np
 from scipy.linalg.blas import ddot
 
 from streamgp.base import Array, FeatureName, Features
-from streamgp.common.feature_values import as_coordinate, check_features, is_missing, text_code
+from streamgp.common.feature_values import (
+    as_coordinate,
+    check_features,
+    is_missing,
+    python_name,
+    text_code,
+)
 
 
 class Columns:
@@ -92,7 +98,8 @@ class Columns:
         ]
         if not new:
             return self
-        new.sort(key=lambda column: repr(column[0]))
+        # Numpy's names sort as the plain ones that a restart makes of them.
+        new.sort(key=lambda column: repr(python_name(column[0])))
         first = len(self.names)
         texts = [first + i for i, (_, is_text) in enumerate(new) if is_text]
         return type(self)((*self.names, *(name for name, _ in new)), (*self.texts, *texts))

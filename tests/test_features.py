@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.common.feature_values import text_code
+from streamgp.common.feature_values import python_name, text_code
 from streamgp.features import Columns, ColumnsWithGaps
 
 names = st.text(max_size=3)
@@ -55,6 +55,14 @@ def test_names_may_be_of_different_types():
     columns = Columns().widened(x)
     assert columns.vector(x).tolist() == [x[name] for name in columns.names]
     assert columns.widened(dict(reversed(x.items()))) is columns
+
+
+def test_names_of_numpy_come_in_the_order_of_those_that_a_restart_makes_of_them():
+    names = ["b", np.str_("a"), np.int64(10), 9, np.float64(0.5)]
+    ours = Columns().widened(dict.fromkeys(names, 1.0)).names
+    plain = Columns().widened({python_name(name): 1.0 for name in names}).names
+    assert ours == plain
+    assert {type(name) for name in plain} == {str, int, float}
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, np.nan, np.float32("nan")])

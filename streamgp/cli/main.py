@@ -157,7 +157,9 @@ def _message_of(error: OSError) -> str:
         if isinstance(error, FileNotFoundError):  # only the working directory has no name
             return "the working directory has been removed; change to another one"
         return f"cannot write the results: {error.strerror}"
-    return f"cannot use {error.filename}: {error.strerror}; name another file"
+    from connectors.storage.snapshots import state_error
+
+    return str(state_error(f"cannot use {error.filename}", error))
 
 
 def _fail(message: str, status: int = WRONG_USE) -> int:

@@ -274,11 +274,18 @@ def plain_name(name: FeatureName) -> bool | int | float | str:
     """Return the name of a feature as a plain JSON value; raises ValueError if it has none."""
     if type(name) is str:  # the usual case: the state of scaling names each feature three times
         return name
-    if type(name).__module__ == "numpy" and hasattr(name, "item"):  # as column names may be
-        name = name.item()
+    name = python_name(name)
     if isinstance(name, bool | int | str) or (isinstance(name, float) and math.isfinite(name)):
         return name
     raise ValueError(f"only features named by a string or a number can be saved, got {name!r}")
+
+
+def python_name(name: FeatureName) -> FeatureName:
+    """Return the name of a feature, a scalar of numpy as the same value of Python."""
+    if type(name).__module__ == "numpy" and hasattr(name, "item"):  # as column names may be
+        plain: FeatureName = name.item()
+        return plain
+    return name
 
 
 def _plain_value(name: FeatureName, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import select
@@ -189,6 +190,25 @@ def test_a_name_that_no_file_can_have_is_reported_with_the_name(tmp_path: Path) 
     assert (
         result.stderr == f"Error: cannot write {name}: File name too long; choose a shorter one\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EACCES, "make it accessible, or name another place"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_reported_with_what_helps(
+    monkeypatch: pytest.MonkeyPatch, error: int, advice: str
+) -> None:
+    def failing(_context: object) -> None:
+        raise OSError(error, "that is why", "labels.csv")
+
+    monkeypatch.setattr(cli.commands["init"], "invoke", failing)
+    result = CliRunner().invoke(cli, ["init"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"Error: cannot use labels.csv: that is why; {advice}\n"
 
 
 def test_a_removed_working_directory_is_reported_as_one(

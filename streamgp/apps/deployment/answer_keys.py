@@ -97,17 +97,19 @@ class AnswerKeys:
         text = kept_secret(
             "keys", people.keys_env, people.keys_file, section="people", longest=_LONGEST
         )
-        where = f"people.keys_{'env' if self._file is None else 'file'}"
+        where, source = "people.keys_file", str(self._file)
+        if self._file is None:
+            where, source = "people.keys_env", str(people.keys_env)
         try:
             keys = {name: bytes.fromhex(key) for name, key in _decode(text or "{}").items()}
         except (msgspec.DecodeError, ValueError):  # not to be repeated: it contains secrets
             raise ConfigError(
-                f'{where}: no keys found there, expected {{"NAME": "HEXADECIMAL DIGITS"}}'
+                f'{where}: no keys found in {source}, expected {{"NAME": "HEXADECIMAL DIGITS"}}'
             ) from None
         if any(len(key) < _LEAST_BYTES for key in keys.values()):
             raise ConfigError(
-                f"{where}: a key found there is too short, expected at least {2 * _LEAST_BYTES} "
-                "hexadecimal digits"
+                f"{where}: a key found in {source} is too short, expected at least "
+                f"{2 * _LEAST_BYTES} hexadecimal digits"
             )
         return keys
 

@@ -1,6 +1,7 @@
 """Keys of annotators: made once, for their owner alone, known at once, repeated in no message."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -38,7 +39,7 @@ def test_a_file_that_is_being_edited_takes_no_key_away_and_the_log_says_so_once(
     assert [keys.key_of("ann"), keys.key_of("ann")] == [key, key]
     [line] = caplog.records
     assert (line.name, line.levelname, line.msg) == ("streamgp.keys", "WARNING", "keys-unused")
-    assert line.fields["reason"].startswith("people.keys_file: no keys found there")
+    assert line.fields["reason"].startswith("people.keys_file: no keys found in ")
     assert key.hex() not in str(line.fields)
     file.write_text(json.dumps({"ann": "ab" * 16}))
     assert keys.key_of("ann") == b"\xab" * 16
@@ -49,12 +50,12 @@ def test_a_file_that_is_being_edited_takes_no_key_away_and_the_log_says_so_once(
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("hush", "no keys found there, expected"),
-        ('{"ann": "hush"}', "no keys found there, expected"),
-        ('{"ann": 3}', "no keys found there, expected"),
+        ("hush", "no keys found in WHERE, expected"),
+        ('{"ann": "hush"}', "no keys found in WHERE, expected"),
+        ('{"ann": 3}', "no keys found in WHERE, expected"),
         (
             '{"ann": "abcd"}',
-            "a key found there is too short, expected at least 32 hexadecimal digits",
+            "a key found in WHERE is too short, expected at least 32 hexadecimal digits",
         ),
     ],
 )
@@ -63,6 +64,8 @@ def test_what_holds_no_keys_is_refused_and_not_repeated(tmp_path, monkeypatch, k
     (tmp_path / "keys.json").write_text(text)
     monkeypatch.setenv("KEYS", text)
     people = {"file": People(keys_file=str(tmp_path / "keys.json")), "env": People(keys_env="KEYS")}
+    where = {"file": str(tmp_path / "keys.json"), "env": "KEYS"}[kept]
+    match = re.escape(match.replace("WHERE", where))
     with pytest.raises(ConfigError, match=match) as caught:
         AnswerKeys(people[kept])
     assert str(caught.value).startswith(f"people.keys_{kept}: ")
