@@ -191,6 +191,7 @@ class RowReader:
         self._features = FeatureColumns(
             dict.fromkeys(names),
             rows,
+            key=roles.key,
             named=roles.features is not None,
             texts=texts,
             typed=table.typed,

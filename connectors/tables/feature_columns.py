@@ -123,6 +123,12 @@ def _rises(cells: Sequence[Any], *, whole: bool) -> bool:
     return _differ(numbers) and all(a <= b for a, b in pairwise(numbers))
 
 
+def _rise(runs: Sequence[Sequence[Any]], *, whole: bool) -> bool:
+    """Return whether cells rise in each key that has enough of them to tell."""
+    enough = [cells for cells in runs if len(cells) >= ENOUGH]
+    return bool(enough) and all(_rises(cells, whole=whole) for cells in enough)
+
+
 def _is_time(cell: Any) -> bool:
     if isinstance(cell, date):
         return True
@@ -164,6 +170,8 @@ class FeatureColumns:
         The columns that may be features.
     rows
         The first rows, by which the columns are judged.
+    key
+        The column with the keys of the rows, None without one: rows of several keys take turns.
     named
         Whether the user named these columns: then they are features whatever their kind.
     texts
@@ -189,6 +197,7 @@ class FeatureColumns:
         names: Iterable[str],
         rows: Sequence[Cells],
         *,
+        key: str | None,
         named: bool,
         texts: bool,
         typed: bool,
@@ -205,12 +214,20 @@ class FeatureColumns:
         self._n_more: Counter[str] = Counter()
         said = {"left out without a name": [*unnamed]} if unnamed else {}
         odd: dict[str, list[str]] = {}
+        of_keys: dict[str, list[Cells]] = {}
+        if key is not None:
+            for row in rows:
+                of_keys.setdefault(str(row.get(key)), []).append(row)
         for name in names:
             cells = [row[name] for row in rows if not is_missing(row.get(name))]
-            found = self._judge(name, cells)
+            runs = [
+                [row[name] for row in some if not is_no_number(row.get(name))]
+                for some in of_keys.values()
+            ]
+            found = self._judge(name, cells, runs)
             if found is not None:
                 said.setdefault(found[0], []).append(found[1])
-            for what, example in self._oddities(name, cells):
+            for what, example in self._oddities(name, cells, runs):
                 odd.setdefault(what, []).append(example)
         self.left_out = {what: columns for what, columns in said.items() if what != _TEXTS}
         advice = [f"{_PARTS} {odd[_PARTS][0]!r:.60}"] if _PARTS in odd else []
@@ -276,9 +293,14 @@ class FeatureColumns:
             raise ValueError(f"{name!r} {error}") from None
         return x
 
-    def _judge(self, name: str, cells: list[Any]) -> tuple[str, str] | None:
-        """Decide the kind of a column; return a note for the user and the column's name in it."""
+    def _judge(self, name: str, cells: list[Any], runs: list[list[Any]]) -> tuple[str, str] | None:
+        """Decide the kind of a column; return a note for the user and the column's name in it.
+
+        Its `runs` are the cells of each key.
+        """
         kind = kind_of([cell for cell in cells if not is_no_number(cell)])
+        if kind is Kind.NUMBER and _rise(runs, whole=True):
+            kind = Kind.RISING
         if kind is Kind.EMPTY:
             self._undecided.add(name)
             return None
@@ -295,7 +317,9 @@ class FeatureColumns:
             return _TEXTS, f"{name} (at least {n} different)"
         return None
 
-    def _oddities(self, name: str, cells: list[Any]) -> Iterator[tuple[str, str]]:
+    def _oddities(
+        self, name: str, cells: list[Any], runs: list[list[Any]]
+    ) -> Iterator[tuple[str, str]]:
         """Yield what the user may have meant otherwise with a judged column, with an example."""
         if has_decimal_commas(cells):
             yield _COMMAS, name
@@ -308,7 +332,7 @@ class FeatureColumns:
             yield _MIXED, _with_example(name, text)
         if name not in self._plan:
             yield from ((_PARTS, part) for part in _part_of(name, cells))
-        elif not self._named and _rises(cells, whole=False):
+        elif not self._named and (_rises(cells, whole=False) or _rise(runs, whole=False)):
             yield _METERS, name
 
     def _decide(self, cells: Cells) -> None:

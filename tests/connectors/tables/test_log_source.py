@@ -190,6 +190,26 @@ def test_features_that_only_rise_are_noted(tmp_path, meter, noted):
     assert notes == []
 
 
+def test_what_rises_in_each_key_is_judged_as_if_keys_came_one_after_another(tmp_path):
+    notes = []
+    table = [
+        f"{n // 2 + 7000 * (n % 2)},{0.5 + n // 2 * 1.5},p{n % 2},{n % 3},x" for n in range(60)
+    ]
+    header = "meter,fine,user,b,room"
+    found = drain(source(tmp_path, rows(*table, header=header), key="user", notes=notes.append))
+    assert found[2].x == {"fine": 2.0, "b": 2}
+    assert notes == [
+        "left out, a number that rises with every row: meter",
+        "features that rise with every row; if these are meters, leave them out or take "
+        "differences: fine",
+    ]
+    by_key = sorted(table, key=lambda row: row.split(",")[2])
+    assert drain(source(tmp_path, rows(*by_key, header=header), key="user"))[1].x == found[2].x
+    # With fewer rows of each key, it might be chance.
+    short = rows(*table[:30], header=header)
+    assert drain(source(tmp_path, short, key="user"))[2].x == {"meter": 1, **found[2].x}
+
+
 def test_no_feature_says_why(tmp_path):
     counters = rows(*(f"{n},{n * n},x" for n in range(30)))
     with pytest.raises(
