@@ -178,7 +178,7 @@ def float_of_text(cell: str) -> float | None:
     [0.5, 1000.0, None, None, 1]
     >>> float_of_text("warm")
     Traceback (most recent call last):
-    ValueError: must be a number, got 'warm'
+    ValueError: must be a number or empty, got 'warm'
 
     """
     try:
@@ -189,7 +189,7 @@ def float_of_text(cell: str) -> float | None:
             return _BOOLEANS[text]
         if is_no_number(text):
             return None
-        raise ValueError(f"must be a number, got {cell!r:.60}") from None
+        raise ValueError(f"must be a number or empty, got {cell!r:.60}") from None
     if "_" in cell:  # only Python reads 1_000 as a number
         raise ValueError(f"must be a number, got {cell!r:.60}")
     if isfinite(value):
@@ -334,7 +334,7 @@ def target_of(cell: Any) -> float | None:
     [21.5, 21.0, None, None]
     >>> target_of("warm")
     Traceback (most recent call last):
-    ValueError: must be a number, got 'warm'
+    ValueError: must be a number or empty, got 'warm'
     >>> target_of("1e155")
     Traceback (most recent call last):
     ValueError: must be at most 1e+100 in size, got 1e+155

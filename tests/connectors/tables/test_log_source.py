@@ -330,7 +330,7 @@ def test_what_stands_for_a_missing_number_is_missing_among_numbers(tmp_path, cel
     found = drain(source(tmp_path, text, label="room", numbers=True))
     assert [m.x for m in found[:6]] == [{"a": 1}] * 5 + [{"a": 2, "b": 7}]
     assert [m.truth for m in found[:6]] == [None] * 5 + [0.5]
-    assert reasons(found) == {"row 7": "line 8: 'b' must be a number, got 'warm'"}
+    assert reasons(found) == {"row 7": "line 8: 'b' must be a number or empty, got 'warm'"}
 
 
 def test_numbers_beside_semicolons_may_have_a_decimal_comma(tmp_path):
@@ -425,8 +425,8 @@ def test_a_column_is_text_if_most_of_its_first_cells_are_no_numbers(tmp_path):
     ]
     assert [type(m) for m in found] == [Event, Rejected, Event, Rejected, Event]
     assert reasons(found) == {
-        "row 2": "line 3: 'a' must be a number, got 'x'",
-        "row 4": "line 5: 'a' must be a number, got 'x'",
+        "row 2": "line 3: 'a' must be a number or empty, got 'x'",
+        "row 4": "line 5: 'a' must be a number or empty, got 'x'",
     }
 
 
@@ -444,7 +444,7 @@ def test_text_in_a_numeric_column_rejects_the_row_and_the_run_goes_on(tmp_path):
     assert found[200] == Rejected(
         subject="row 201",
         fault="malformed",
-        reason="line 202: 'a' must be a number, got 'oops'",
+        reason="line 202: 'a' must be a number or empty, got 'oops'",
         at=201.0,
     )
     assert found[201].event_id == "202"
@@ -459,7 +459,7 @@ def test_text_in_a_numeric_column_rejects_the_row_and_the_run_goes_on(tmp_path):
         ("1,-Infinity,p", "'b' must be finite, got '-Infinity'"),
         ("1,1e999,p", "'b' must be finite, got '1e999'"),
         ("1_000,2,p", "'a' must be a number, got '1_000'"),
-        ("1.5.2,2,p", "'a' must be a number, got '1.5.2'"),
+        ("1.5.2,2,p", "'a' must be a number or empty, got '1.5.2'"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_rejected_with_line_and_reason(tmp_path, row, reason):
@@ -476,7 +476,7 @@ def test_a_row_that_cannot_be_used_is_rejected_with_line_and_reason(tmp_path, ro
         ("02.03.2026 14:19,u1,1,p", f"time 't' {NO_TIME}, got '02.03.2026 14:19'", None),
         ("inf,u1,1,p", f"time 't' {NO_TIME}, got 'inf'", None),
         ("11,,1,p", "key 'k' is missing", None),
-        ("11,u1,x,p", "'a' must be a number, got 'x'", "u1"),
+        ("11,u1,x,p", "'a' must be a number or empty, got 'x'", "u1"),
     ],
 )
 def test_a_row_needs_its_time_and_key(tmp_path, row, reason, key):
