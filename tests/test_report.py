@@ -117,11 +117,11 @@ def test_missing_matplotlib_is_a_missing_module(
 
 def test_a_huge_nmse_leaves_room_for_the_names() -> None:
     rows = [
-        Row(name="skeptical GP", n_events=9, accuracy=None, macro_f1=None, mae=0.5, nmse=nmse)
-        for nmse in (999.9, 7.747e20)
+        Row(name="skeptical GP", n_events=9, accuracy=None, macro_f1=None, mae=mae, nmse=nmse)
+        for mae, nmse in ((0.5, 999.9), (123.4, 7.747e20))
     ]
     found = [line.split() for line in table(rows, numbers=True).splitlines()[-2:]]
     assert [words[:4] for words in found] == [
-        ["skeptical", "GP", "0.5", "999.900"],
-        ["skeptical", "GP", "0.5", "7.75e+20"],
+        ["skeptical", "GP", "0.500", "999.900"],
+        ["skeptical", "GP", "123", "7.75e+20"],
     ]

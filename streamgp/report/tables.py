@@ -149,7 +149,7 @@ def _fixed(value: float | None, digits: int = 3) -> str:
 
 
 def _significant(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else f"{value:#.3g}".removesuffix(".")
 
 
 def percent(value: float | None) -> str:
