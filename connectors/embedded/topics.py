@@ -144,7 +144,9 @@ class EmbeddedTopics(Topics):
         if not self.directory.is_dir():
             if os.path.lexists(self.directory):
                 return [f"{self.directory} is not a directory; name another place"]
-            return [f"{self.directory} is not there; make the topics with --create-topics"]
+            return [
+                f"directory {self.directory} is not there; make the topics with --create-topics"
+            ]
         try:
             path = database_in(self.directory)
             found = [

@@ -262,7 +262,7 @@ def test_directory_without_topics_is_named(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.undo()
     broker = f"file://{tmp_path}/nowhere"
     assert small.wrong("watch", "--broker", broker) == (
-        f"{tmp_path}/nowhere is not there; make the topics with --create-topics: "
+        f"directory {tmp_path}/nowhere is not there; make the topics with --create-topics: "
         f"`streamgp check {small.config_file} --broker {broker} --create-topics`"
     )
 

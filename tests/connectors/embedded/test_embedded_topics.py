@@ -369,7 +369,7 @@ def test_a_closed_client_is_unusable(topics):
 def test_what_is_missing_is_named(tmp_path, topics, path):
     advice = "make the topics with --create-topics"
     other = tmp_path / "other"
-    assert EmbeddedTopics(other).problems() == [f"{other} is not there; {advice}"]
+    assert EmbeddedTopics(other).problems() == [f"directory {other} is not there; {advice}"]
     for call in (lambda: join(EmbeddedTopics(other)), lambda: EmbeddedTopics(other).n_members("")):
         with pytest.raises(
             BrokerError, match=r"^cannot use .*other: No such file or directory; cre"
