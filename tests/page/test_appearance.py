@@ -253,6 +253,18 @@ def test_long_labels_can_be_read_on_a_phone(scene: PageScene, look: Look) -> Non
 
 
 @by_night
+@pytest.mark.parametrize("scene", [("heating", "night setback", "Nachtabsenkung")], indirect=True)
+def test_long_words_are_not_broken_on_a_phone(scene: PageScene, look: Look) -> None:
+    write_cards(scene, "label")
+    scene.start()
+    page = look(viewport={"width": 360, "height": 640}, has_touch=True, is_mobile=True)
+    label = page.locator("#card .choice .label", has_text="Nachtabsenkung")
+    expect(label).to_be_visible()
+    assert label.evaluate("one => one.getClientRects().length") == 1
+    assert label.evaluate("one => one.clientHeight / parseFloat(getComputedStyle(one).fontSize)") < 2
+
+
+@by_night
 def test_long_labels_of_averages_can_be_told_apart(scene: PageScene, look: Look) -> None:
     long = tuple(f"something that happens near the river, on the {side} bank" for side in "ab")
     at = time.time() - 40.0

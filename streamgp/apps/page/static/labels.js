@@ -9,6 +9,7 @@ export const KEYS = [..."123456789abegijlmoqrtvwxyz"];
 /** With more labels than this, there is a search field, and a separate row of recent ones. */
 export const FEW = 9;
 const LONG = 40;
+const LONG_WORD = /[^\s-]{13}/; // which a narrow button would break
 const RECENT = 6;
 const MOST_TABLES = 50;
 const NUMBER_LIKE = /^\s*([+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|true|false|nan|[+-]?inf(inity)?)\s*$/i;
@@ -24,8 +25,12 @@ export function shownLabel(label) {
 export const labelNode = (label, properties = {}) =>
   element("bdi", { class: "label", ...properties }, shownLabel(label));
 
-/** Return the class of a grid of label buttons: wide ones if a label takes more than three lines of a narrow one. */
-export const gridOf = (labels) => (labels.some((label) => shownLabel(label).length > LONG) ? "grid long" : "grid");
+/** Return the class of a grid of label buttons: wide ones if a label takes more than three lines of a narrow one, or has a long word. */
+export function gridOf(labels) {
+  const shown = labels.map(shownLabel);
+  if (shown.some((label) => label.length > LONG)) return "grid long";
+  return shown.some((label) => LONG_WORD.test(label)) ? "grid wide" : "grid";
+}
 
 /** Return the labels with one more inserted, unless the server may read it as another type. */
 export function withLabel(labels, label) {
