@@ -361,9 +361,7 @@ class Picker {
         element("h3", { class: "row-title" }, text("all_labels")),
       );
     }
-    children.push(
-      this.grid(shown, { best: isSearching }),
-    );
+    if (shown.length > 0) children.push(this.grid(shown, { best: isSearching }));
     if (found.length > shown.length) children.push(element("p", { class: "quiet" }, text("search.more", { n: found.length - shown.length })));
     if (!isSearching && this.elsewhere.length > 0) {
       children.push(
@@ -380,7 +378,7 @@ class Picker {
           on: () => this.create(written.trim()),
         }),
       );
-    } else if (found.length === 0 && this.labels.length > 0) {
+    } else if (isSearching && found.length === 0 && this.labels.length > 0) {
       children.push(element("p", { class: "quiet" }, text("search.none")));
     }
     this.list.replaceChildren(...children);
