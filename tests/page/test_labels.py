@@ -61,6 +61,24 @@ def test_labels_of_other_keys_are_offered_and_found(scene: PageScene, look: Look
     assert [(one.key, one.y) for one in scene.answers()] == [("bob", "study")]
 
 
+@pytest.mark.parametrize("scene", [()], indirect=True)
+def test_a_new_label_is_offered_for_the_next_card_of_another_key(
+    scene: PageScene, look: Look
+) -> None:
+    """That card was loaded before the label existed."""
+    at = time.time() - 60.0
+    scene.write(*(label_request(n, at=at, key=key) for n, key in enumerate(("bob", "eve"))))
+    scene.start()
+    page = look()
+    page.get_by_role("button", name="New label").click()
+    page.keyboard.type("garage")
+    page.keyboard.press("Enter")
+    expect(page.locator("#card .elsewhere .choice .label")).to_have_text("garage")
+    expect(page.locator("#card")).not_to_contain_text("No label matches")
+    page.keyboard.press("1")
+    expect(page.locator(".past-answer")).to_have_count(2)
+
+
 @pytest.mark.parametrize(
     ("scene", "begins"),
     [(tuple(f"{n} of many" for n in range(20)), True), (ROOMS, False)],

@@ -148,8 +148,8 @@ export class Desk {
     if (label !== null && card.kind !== "number") {
       noteRecent(card.key, label);
       // The next cards were loaded before the label existed.
-      if (this.ahead?.key === card.key) this.ahead = cardWithLabel(this.ahead, label);
-      this.#reserve = this.#reserve.map((one) => (one.key === card.key ? cardWithLabel(one, label) : one));
+      if (this.ahead !== null) this.ahead = cardWithLabel(this.ahead, label, card.key);
+      this.#reserve = this.#reserve.map((one) => cardWithLabel(one, label, card.key));
     }
     const entry = await this.#outbox.add("answer", body, card);
     this.#keep(entry);
@@ -524,10 +524,12 @@ export function secondsLeft({ expires_at: at, supersedes }) {
 /** Return the name of the text about a card that is gone: its question was settled or withdrawn. */
 const whyGone = ({ why, code }) => (code === undefined ? (why === undefined ? "gone" : "cancelled") : `cancelled.${code}`);
 
-/** Return a card with one more label to choose from. */
-function cardWithLabel(card, label) {
-  const labels = withLabel(card.labels ?? [], label);
-  return { ...card, labels, labels_elsewhere: (card.labels_elsewhere ?? []).filter((one) => !labels.includes(one)) };
+/** Return a card with one more label to choose from, which was given for an event of `key`. */
+function cardWithLabel(card, label, key) {
+  const { labels: here = [], labels_elsewhere: elsewhere = [] } = card;
+  if (key !== card.key) return here.includes(label) ? card : { ...card, labels_elsewhere: withLabel(elsewhere, label) };
+  const labels = withLabel(here, label);
+  return { ...card, labels, labels_elsewhere: elsewhere.filter((one) => !labels.includes(one)) };
 }
 
 /** Return the label or number of a reply, null for none. */
