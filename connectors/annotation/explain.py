@@ -56,6 +56,14 @@ class _Mean:
         self.mean += before / self.n
         self.squares += before * (value - self.mean)
 
+    def remove(self, value: float) -> None:
+        """Undo `add`; what is left of the squares by rounding alone is none."""
+        self.n -= 1
+        after = value - self.mean
+        self.mean -= after / self.n if self.n else self.mean
+        left = self.squares - after * (value - self.mean)
+        self.squares = left if left > 1e-12 * self.squares and self.n > 1 else 0.0
+
     @property
     def std(self) -> float:
         return sqrt(self.squares / self.n) if self.n else 0.0
@@ -65,8 +73,32 @@ class _Mean:
 class _OfKey:
     """Averages of the features over all examples of a key, and over those of each class."""
 
+    # labels  of the events that are counted
     overall: dict[FeatureName, _Mean] = field(default_factory=dict)
     by_class: dict[Typed, dict[FeatureName, _Mean]] = field(default_factory=dict)
+    labels: dict[str, Typed] = field(default_factory=dict)
+
+    def add(self, line: LabelledExample, label: Label) -> None:
+        """Count an example, which has a label."""
+        typed = self.labels[line.event_id] = typed_label(label)
+        in_class = self.by_class.setdefault(typed, {})
+        for name, value in line.x.items():
+            if is_number(value):
+                for means in (self.overall, in_class):
+                    means.setdefault(name, _Mean()).add(value)
+
+    def remove(self, line: LabelledExample) -> None:
+        """Do not count the event of a line any more, if it is counted."""
+        typed = self.labels.pop(line.event_id, None)
+        if typed is None:
+            return
+        for means in (self.overall, self.by_class[typed]):
+            for name in [name for name in line.x if name in means and is_number(line.x[name])]:
+                means[name].remove(line.x[name])
+                if not means[name].n:
+                    del means[name]
+        if typed not in self.labels.values():
+            del self.by_class[typed]
 
     def rank(self, name: FeatureName, value: Any) -> tuple[bool, float, float]:
         """Return the sort key of a feature of an event; see `Averages.order`."""
@@ -123,16 +155,12 @@ class Averages:
         self._of: Latest[str | None, _OfKey] = Latest(max_keys)
 
     def learn(self, line: LabelledExample) -> None:
-        """Count an example; an example taken back later is not removed."""
-        if line.y is None:
-            return
+        """Count an example in place of the former one of its event; none if it is taken back."""
         found = self._of.get(line.key) or _OfKey()
         self._of.put(line.key, found)
-        in_class = found.by_class.setdefault(typed_label(line.y), {})
-        for name, value in line.x.items():
-            if is_number(value):
-                for means in (found.overall, in_class):
-                    means.setdefault(name, _Mean()).add(value)
+        found.remove(line)
+        if line.y is not None:
+            found.add(line, line.y)
 
     def forget(self, key: str | None) -> None:
         self._of.pop(key, None)

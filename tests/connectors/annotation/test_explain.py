@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +29,36 @@ def averages(*examples: tuple[dict[Any, Any], Any]) -> Averages:
             LabelledExample(event_id=f"e{n}", sequence=n, x=x, y=y, origin="asked", learned_at=0.0)
         )
     return found
+
+
+def test_averages_are_those_of_the_labels_in_force():
+    """Whatever was corrected, taken back, or read twice."""
+    rng = random.Random(1)
+    lines = []
+    for n in range(300):
+        event, y = rng.randrange(30), rng.choice(["den", "hall", "attic", None])
+        x = {"light": 1e3 * event + 0.1, "noise": event % 3, "door": "open"}
+        lines.append(
+            LabelledExample(
+                event_id=f"e{event}", sequence=n, revision=n, x=x, y=y, learned_at=0.0,
+                origin="withdrawn" if y is None else "asked",
+            )
+        )  # fmt: skip
+    lines += lines[-5:]
+    found, last = Averages(), {line.event_id: line for line in lines}
+    for line in lines:
+        found.learn(line)
+    left = averages(*((line.x, line.y) for line in last.values() if line.y is not None))
+    for y in ("den", "hall", "attic"):
+        for name in ("light", "noise"):
+            assert found.mean(None, y, name) == pytest.approx(left.mean(None, y, name))
+    for x in ({"light": 100.0, "noise": 2}, {"light": 29e3, "noise": 0}):
+        assert found.order(None, x) == left.order(None, x)
+        assert found.is_unlike_all(None, x) == left.is_unlike_all(None, x)
+    for n, line in enumerate(last.values()):
+        found.learn(replace(line, y=None, origin="withdrawn", sequence=400 + n))
+    assert found.nearest(None, {"light": 1.0}, 3) == []
+    assert found.order(None, {"noise": 1.0, "light": 1.0}) == ["noise", "light"]
 
 
 def request(reason: str = "SkepticalAsk", **x: Any) -> LabelRequest:
