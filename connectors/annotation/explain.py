@@ -97,7 +97,7 @@ class _OfKey:
                 means[name].remove(line.x[name])
                 if not means[name].n:
                     del means[name]
-        if typed not in self.labels.values():
+        if not self.by_class[typed] and typed not in self.labels.values():
             del self.by_class[typed]
 
     def rank(self, name: FeatureName, value: Any) -> tuple[bool, float, float]:
