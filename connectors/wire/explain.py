@@ -145,7 +145,10 @@ def _flaw_of_field(plain: dict[str, Any], error: str, kind: type) -> str:
     path, value = _follow(plain, path.rstrip("`"), is_finite if out_of_range else is_good)
     if expected := _EXPECTED.fullmatch(what):
         kinds = expected[1].replace("`", "").replace(" | ", " or ")
-        return f"{path or 'message'} must be {kinds}, got {_show(value)}"
+        if path.endswith("_at"):
+            kinds = kinds.replace("float", "POSIX seconds")
+        advice = "; leave out what is unknown" if value is None and path.startswith("x[") else ""
+        return f"{path or 'message'} must be {kinds}, got {_show(value)}{advice}"
     hints = get_type_hints(kind)
     if what.startswith("Invalid enum value") and path in hints:
         kinds = ", ".join(get_args(hints[path]))
