@@ -28,6 +28,14 @@ class ConfigError(ValueError):
     """A setting is wrong; the message names it, its value and what is allowed."""
 
 
+class _UnknownKeyError(ConfigError):
+    """There is a setting that its section does not know."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
 def convert(data: object, cls: type[T], *, source: str) -> T:
     """Check plain data against a struct and return the struct.
 
@@ -52,8 +60,16 @@ def convert(data: object, cls: type[T], *, source: str) -> T:
     streamgp.config.validation.ConfigError: my.toml: dealy is not ...
 
     """
+    kind = type_of(cls)
     try:
-        check(data, type_of(cls), "")
+        check(data, kind, "")
+    except _UnknownKeyError as error:
+        # In TOML, what follows a section belongs to it.
+        own = isinstance(kind, inspect.StructType) and any(
+            field.encode_name == error.key for field in kind.fields
+        )
+        hint = f"; {error.key} belongs above the first section" if own else ""
+        raise ConfigError(f"{source}: {error}{hint}") from None
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
     return msgspec.convert(data, cls, dec_hook=converted)
@@ -122,7 +138,8 @@ def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
         if key in fields:
             check(item, fields[key].type, _join(path, key))
         elif key not in tag:
-            raise ConfigError(unknown(_join(path, key), key, [*tag, *fields]))
+            message = unknown(_join(path, key), key, [*tag, *fields])
+            raise ConfigError(message) if isinstance(item, dict) else _UnknownKeyError(message, key)
     for key, field in fields.items():
         if field.required and key not in value:
             raise ConfigError(f"{_join(path, key)} is missing, expected {expected(field.type)}")

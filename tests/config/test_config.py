@@ -106,6 +106,10 @@ WRONG = {
     ),
     "warmup = 10": 'warmup is not known, did you mean "warm_up"? (allowed: preset, target, seed,',
     "colour = 1": "colour is not known (allowed: preset, target, seed,",
+    '[log]\nlabel = "room"\nseed = 3': (
+        "log.seed is not known (allowed: label, time, key, ignore, features, limit); seed belongs "
+        "above the first section"
+    ),
     'preset = "papers"': ('preset = "papers" is not allowed, expected one of "default", "paper"'),
     "seed = -1": "seed = -1 is not allowed, expected a whole number from 0 to 4294967295",
     "seed = 1.0": "seed = 1.0 is not allowed, expected a whole number",
