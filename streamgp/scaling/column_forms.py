@@ -151,7 +151,7 @@ def forms_of(
     names
         Names of the columns.
     X
-        Their numbers, NaN where one is missing, shape (n, d).
+        Their numbers, NaN where one is missing, infinite where there is a text, shape (n, d).
     Z
         The same scaled and clipped, and what they count as where one is missing.
     labels
@@ -177,7 +177,7 @@ def forms_of(
     missing: dict[FeatureName, float] = {}
     if not has_enough(labels):
         return ColumnForms()
-    told, is_given, classes = _told(Z, labels), ~np.isnan(X), np.array(_codes(labels))
+    told, is_given, classes = _told(Z, labels), np.isfinite(X), np.array(_codes(labels))
     is_full = np.count_nonzero(is_given, axis=0) == len(X)
     is_heavy = np.zeros(len(names), bool)
     is_heavy[is_full] = has_heavy_tail(X[:, is_full])  # at once: one by one takes far longer
@@ -194,9 +194,10 @@ def forms_of(
             by_ranks[given] = np.clip(list(map(ranked, x[given].tolist())), -FAR, FAR)
             if (by := _told_by(by_ranks, labels)) > best + _BETTER:
                 scores[name], z, best = ranked, by_ranks, by
-        if _FEWEST_MISSING <= np.count_nonzero(given) <= len(x) - _FEWEST_MISSING:
-            more = _BETTER + _SURE_OF_MISSING * _chance_of_missing(given, classes)
-            low, high = (_told_by(np.where(given, z, value), labels) for value in (-FAR, FAR))
+        is_there = ~np.isnan(x)
+        if _FEWEST_MISSING <= np.count_nonzero(is_there) <= len(x) - _FEWEST_MISSING:
+            more = _BETTER + _SURE_OF_MISSING * _chance_of_missing(is_there, classes)
+            low, high = (_told_by(np.where(is_there, z, value), labels) for value in (-FAR, FAR))
             if max(low, high) > best + more:
                 missing[name] = FAR if high > low else -FAR
     return ColumnForms(scores, tuple(named), missing)

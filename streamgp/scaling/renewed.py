@@ -12,13 +12,14 @@ import numpy as np
 
 from streamgp.base import Array, FeatureName, Features, Label, Rescale, State
 from streamgp.common.array_text import array_of, text_of
-from streamgp.common.feature_values import LARGEST, as_number, is_missing, is_number, plain_name
+from streamgp.common.feature_values import as_number, is_missing, is_number, plain_name
 from streamgp.common.running_stats import Moments, Quartiles
 from streamgp.scaling.column_forms import FAR, ColumnForms, forms_of, has_enough, weights_of
 from streamgp.scaling.standard import (
     NoScaling,
     Scaling,
     StandardScaling,
+    check_finite,
     finite_numbers,
     is_plain,
 )
@@ -157,14 +158,12 @@ class RenewedScaling(StandardScaling):
         self._forms, self._weights = ColumnForms(), {}
         if not has_enough([y for _, y in examples]):  # as of every new key: no rows are made for it
             return
-        names = list(self._locations)
-        X = np.array([[_number_in(x, name) for name in names] for x, _ in examples])
-        X = X.reshape(len(examples), len(names))
         # What is infinite or too large may have been learned, but not observed: it stays on record.
-        is_usable = ~(np.abs(X) > LARGEST).any(axis=1)
-        examples = list(compress(examples, is_usable))
-        labels, Z = [y for _, y in examples], self._matrix(names, examples)
-        self._forms = forms_of(names, X[is_usable], Z, labels, with_names=self.takes_texts)
+        examples = [each for each in examples if _is_finite(each[0])]
+        names, labels = list(self._locations), [y for _, y in examples]
+        X = np.array([[_number_in(x, name) for name in names] for x, _ in examples])
+        X, Z = X.reshape(len(examples), len(names)), self._matrix(names, examples)
+        self._forms = forms_of(names, X, Z, labels, with_names=self.takes_texts)
         if self._forms.scores or self._forms.missing:
             Z = self._matrix(names, examples)
         is_weighed = [name not in self._forms.names for name in names]
@@ -439,15 +438,22 @@ def weighed_as(state: State, other: State) -> State:
     return {**state, **{name: other[name] for name in ("forms", "weights") if name in other}}
 
 
+def _is_finite(x: Features) -> bool:
+    try:
+        check_finite(x)
+    except ValueError:
+        return False
+    return True
+
+
 def _number_in(x: Features, name: FeatureName) -> float:
-    """Return a number among the features: NaN if it is missing, infinite if it is too large."""
+    """Return a number among the features: NaN if it is missing, infinite if it is a text."""
     value = x.get(name)
     if type(value) is float:  # the shorter way
         return value
-    try:
-        return as_number(name, value) if is_number(value) and not is_missing(value) else math.nan
-    except ValueError:
-        return math.inf
+    if is_missing(value):
+        return math.nan
+    return as_number(name, value) if is_number(value) else math.inf
 
 
 def _without_outliers(given: Array) -> Array:

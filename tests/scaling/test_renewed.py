@@ -343,6 +343,17 @@ def test_names_and_what_is_missing_count_as_such_and_survive_a_restart(kind):
     assert scaling.forms == {}
 
 
+@pytest.mark.parametrize(("value", "forms"), [(None, {"door": ["missing"]}), ("off", {})])
+def test_a_text_among_numbers_is_not_missing(value, forms):
+    scaling = RenewedScaling(100)
+    for x, _ in (examples := [({"door": value, **x}, y) for x, y in rooms(100)]):
+        del x["room"]
+        scaling.observe(x)
+    scaling.weigh(examples)
+    assert scaling.forms == forms
+    assert scaling.weights.keys() == {"a", "door"}
+
+
 @pytest.mark.parametrize(
     "value", [math.inf, -math.inf, 1e200, 10**400], ids=["inf", "-inf", "1e200", "10**400"]
 )
