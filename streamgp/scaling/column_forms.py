@@ -13,13 +13,17 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamgp.base import Array, FeatureName, Features, Label, State
 from streamgp.common.array_text import array_of, text_of
 from streamgp.common.feature_values import as_number, is_missing, is_number, plain_name
+
+Classes: TypeAlias = NDArray[np.intp]
+"""Numbers of the classes of labels, from 0 on, shape (n,)."""
 
 Form = Literal["name", "ranks", "missing"]
 """What a column counts as: a name, its ranks, or in addition where it is missing."""
@@ -177,13 +181,14 @@ def forms_of(
     missing: dict[FeatureName, float] = {}
     if not has_enough(labels):
         return ColumnForms()
-    told, is_given, classes = _told(Z, labels), np.isfinite(X), np.array(_codes(labels))
+    classes, is_given = classes_of(labels), np.isfinite(X)
+    told = _told(Z, classes)
     is_full = np.count_nonzero(is_given, axis=0) == len(X)
     is_heavy = np.zeros(len(names), bool)
     is_heavy[is_full] = has_heavy_tail(X[:, is_full])  # at once: one by one takes far longer
     for j, name in enumerate(names):
         x, z, best, given = X[:, j], Z[:, j], float(told[j]), is_given[:, j]
-        if with_names and is_name(x[given], classes[given].tolist()):
+        if with_names and is_name(x[given], classes[given]):
             named.append(name)
             continue
         if not is_full[j] and np.count_nonzero(given) >= _FEWEST_LABELS:
@@ -192,18 +197,18 @@ def forms_of(
             ranked = NormalScores.of(x[given])
             by_ranks = z.copy()
             by_ranks[given] = np.clip(list(map(ranked, x[given].tolist())), -FAR, FAR)
-            if (by := _told_by(by_ranks, labels)) > best + _BETTER:
+            if (by := _told_by(by_ranks, classes)) > best + _BETTER:
                 scores[name], z, best = ranked, by_ranks, by
         is_there = ~np.isnan(x)
         if _FEWEST_MISSING <= np.count_nonzero(is_there) <= len(x) - _FEWEST_MISSING:
             more = _BETTER + _SURE_OF_MISSING * _chance_of_missing(is_there, classes)
-            low, high = (_told_by(np.where(is_there, z, value), labels) for value in (-FAR, FAR))
+            low, high = (_told_by(np.where(is_there, z, value), classes) for value in (-FAR, FAR))
             if max(low, high) > best + more:
                 missing[name] = FAR if high > low else -FAR
     return ColumnForms(scores, tuple(named), missing)
 
 
-def _chance_of_missing(given: Array, classes: Array) -> float:
+def _chance_of_missing(given: Array, classes: Classes) -> float:
     """Return the standard deviation of the correlation ratio of where a number is missing.
 
     Numbers are missing for a while, and labels stay the same for a while. Of two series that both
@@ -214,7 +219,7 @@ def _chance_of_missing(given: Array, classes: Array) -> float:
     return math.sqrt(2.0 * classes.max()) / n
 
 
-def _persistence(series: Array) -> float:
+def _persistence(series: Array | Classes) -> float:
     """Return how much more often two successive values are equal than any two, at most 1."""
     _, counts = np.unique(series, return_counts=True)
     anywhere = float(np.square(counts / len(series)).sum())
@@ -224,7 +229,7 @@ def _persistence(series: Array) -> float:
 # --- Names
 
 
-def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
+def is_name(numbers: Array, classes: Classes) -> bool:
     """Return whether whole numbers are mere names, such as those of rooms or states.
 
     That is so if two events with the same number have the same label more often than two with
@@ -237,15 +242,15 @@ def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
     ----------
     numbers
         Numbers, shape (n,).
-    labels
-        Their labels.
+    classes
+        Classes of their labels, shape (n,).
 
     Examples
     --------
-    >>> labels = ["in", "out", "in", "in", "out", "out"] * 10
-    >>> is_name(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0] * 10), labels)
+    >>> classes = np.array([0, 1, 0, 0, 1, 1] * 10)
+    >>> is_name(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0] * 10), classes)
     True
-    >>> is_name(np.array([1.0, 4.0, 2.0, 3.0, 5.0, 6.0] * 10), labels)
+    >>> is_name(np.array([1.0, 4.0, 2.0, 3.0, 5.0, 6.0] * 10), classes)
     False
 
     """
@@ -255,8 +260,8 @@ def is_name(numbers: Array, labels: Sequence[Label]) -> bool:
     if not 3 <= len(values) <= len(numbers) / 2:
         return False
     # C[i, k]: number of events with the i-th value and the k-th label; B: with a neighbouring value
-    C = np.zeros((len(values), len(set(labels))))
-    np.add.at(C, (at, np.array(_codes(labels))), 1.0)
+    C = np.zeros((len(values), classes.max() + 1))
+    np.add.at(C, (at, classes), 1.0)
     B = np.zeros_like(C)
     B[1:] += C[:-1]
     B[:-1] += C[1:]
@@ -379,8 +384,9 @@ def weights_of(Z: Array, labels: Sequence[Label]) -> Array | None:
     """
     if not has_enough(labels) or not Z.shape[1]:
         return None
-    told = _told(Z, labels)
-    squares = told + _EVEN * told.mean() + _chance(labels) + _LEAST_TOLD
+    classes = classes_of(labels)
+    told = _told(Z, classes)
+    squares = told + _EVEN * told.mean() + _chance(classes) + _LEAST_TOLD
     return np.asarray(np.sqrt(squares / squares.mean()))
 
 
@@ -390,34 +396,34 @@ def has_enough(labels: Sequence[Label]) -> bool:
     return m >= 2 and len(labels) >= max(_FEWEST_LABELS, _FEWEST_OF_CLASS * m)
 
 
-def _told(Z: Array, labels: Sequence[Label]) -> Array:
+def classes_of(labels: Sequence[Label]) -> Classes:
+    """Return the number of the class of each label, in the order in which they first occur."""
+    number = {y: i for i, y in enumerate(dict.fromkeys(labels))}
+    return np.array([number[y] for y in labels])
+
+
+def _told(Z: Array, classes: Classes) -> Array:
     """Return what each column tells about the labels, `r` of `weights_of`, shape (d,)."""
-    classes = np.eye(len(set(labels)))[_codes(labels)]
-    ratio = np.maximum(_between(Z, classes), _between(Z * Z, classes))
-    chance = _chance(labels)
+    is_of_class = np.eye(classes.max() + 1)[classes]
+    ratio = np.maximum(_between(Z, is_of_class), _between(Z * Z, is_of_class))
+    chance = _chance(classes)
     told: Array = np.maximum(ratio - chance, 0.0) / (1.0 - chance)
     return told
 
 
-def _told_by(z: Array, labels: Sequence[Label]) -> float:
-    return float(_told(z[:, None], labels)[0])
+def _told_by(z: Array, classes: Classes) -> float:
+    return float(_told(z[:, None], classes)[0])
 
 
-def _chance(labels: Sequence[Label]) -> float:
+def _chance(classes: Classes) -> float:
     """Return the share of a column's variance that is expected between classes by chance."""
-    return (len(set(labels)) - 1) / (len(labels) - 1)
+    return int(classes.max()) / (len(classes) - 1)
 
 
-def _codes(labels: Sequence[Label]) -> list[int]:
-    """Return the number of the class of each label, in the order in which they first occur."""
-    number = {y: i for i, y in enumerate(dict.fromkeys(labels))}
-    return [number[y] for y in labels]
-
-
-def _between(Z: Array, classes: Array) -> Array:
+def _between(Z: Array, is_of_class: Array) -> Array:
     """Return the share of each column's variance between classes, given as indicators (n, m)."""
     Z = Z - Z.mean(axis=0)
-    sums = classes.T @ Z / np.sqrt(classes.sum(axis=0))[:, None]
+    sums = is_of_class.T @ Z / np.sqrt(is_of_class.sum(axis=0))[:, None]
     total: Array = np.square(Z).sum(axis=0)
     share: Array = np.zeros_like(total)
     np.divide(np.square(sums).sum(axis=0), total, out=share, where=total > _LEAST_SQUARES)

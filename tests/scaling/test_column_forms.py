@@ -13,6 +13,7 @@ from streamgp.scaling.column_forms import (
     FAR,
     ColumnForms,
     NormalScores,
+    classes_of,
     forms_of,
     has_enough,
     has_heavy_tail,
@@ -146,6 +147,10 @@ def test_twenty_numbers_have_ranks_and_nineteen_none():
 # --- names
 
 
+def is_name_of(numbers, labels):
+    return is_name(numbers, classes_of(labels))
+
+
 def is_name_by_pairs(numbers, labels):
     """Brute-force twin: of each number that is there twice, how often two events agree."""
     values = sorted(set(numbers))
@@ -179,7 +184,7 @@ def is_name_by_pairs(numbers, labels):
 )
 def test_names_are_found_by_the_labels_of_pairs(rows):
     numbers, labels = [float(v) for v, _ in rows], [y for _, y in rows]
-    assert is_name(np.array(numbers), labels) == is_name_by_pairs(numbers, labels)
+    assert is_name_of(np.array(numbers), labels) == is_name_by_pairs(numbers, labels)
 
 
 def test_a_sensor_that_is_often_at_its_ends_is_still_a_range():
@@ -188,7 +193,7 @@ def test_a_sensor_that_is_often_at_its_ends_is_still_a_range():
     numbers = np.clip(rng.integers(-60, 121, size=300), 0, 60).astype(float)
     labels = np.select([numbers == 0, numbers == 60, numbers < 30], ["off", "full", "low"], "high")
     assert np.mean(np.isin(numbers, (0, 60))) > 0.5
-    assert not is_name(numbers, labels.tolist())
+    assert not is_name_of(numbers, labels.tolist())
 
 
 def states(n, seed=0):
@@ -201,12 +206,12 @@ def states(n, seed=0):
 
 def test_every_other_state_makes_names_and_a_range_of_them_numbers():
     numbers, labels = states(200)
-    assert is_name(numbers, labels)
-    assert is_name(1000.0 - 7.0 * numbers, labels)
-    assert not is_name(numbers, np.where(numbers < 6, "on", "off").tolist())
-    assert not is_name(numbers, np.where(abs(numbers - 6) < 3, "on", "off").tolist())
-    assert not is_name(numbers, labels[::-1])
-    assert not is_name(numbers, ["on"] * 200)
+    assert is_name_of(numbers, labels)
+    assert is_name_of(1000.0 - 7.0 * numbers, labels)
+    assert not is_name_of(numbers, np.where(numbers < 6, "on", "off").tolist())
+    assert not is_name_of(numbers, np.where(abs(numbers - 6) < 3, "on", "off").tolist())
+    assert not is_name_of(numbers, labels[::-1])
+    assert not is_name_of(numbers, ["on"] * 200)
 
 
 def test_names_tell_at_least_twice_what_their_neighbours_do():
@@ -214,7 +219,7 @@ def test_names_tell_at_least_twice_what_their_neighbours_do():
     for in_one, expected in ((2, True), (4, False)):
         numbers = np.arange(360.0) % (3 * in_one)
         labels = np.where(numbers // in_one == 1, "on", "off").tolist()
-        assert is_name(numbers, labels) == expected
+        assert is_name_of(numbers, labels) == expected
 
 
 @pytest.mark.parametrize(
@@ -230,7 +235,7 @@ def test_names_tell_at_least_twice_what_their_neighbours_do():
 def test_what_cannot_be_a_name_is_none(change):
     numbers, labels = states(200)
     changed = change(numbers)
-    assert not is_name(changed, labels[: len(changed)])
+    assert not is_name_of(changed, labels[: len(changed)])
 
 
 # --- where numbers are missing
