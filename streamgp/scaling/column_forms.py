@@ -56,7 +56,7 @@ _WORTH: Final = 0.3
 
 # The tail (5 %) is this many times as far from the median as the quartiles are on average, or more:
 # 2.4 times in a normal distribution, 4.2 in an exponential, 5.7 in a log-normal one. Of few numbers
-# it must be more, so that one normal sample in 500 is taken for heavy.
+# it must be more: one normal sample of 20 numbers in 50 is taken for heavy, one of 100 in 350.
 _HEAVY: Final = 3.0
 _FEW: Final = 3.0
 # Most ranks that are kept; between them, scores are linear.
