@@ -212,6 +212,7 @@ def test_every_other_state_makes_names_and_a_range_of_them_numbers():
     assert not is_name_of(numbers, np.where(abs(numbers - 6) < 3, "on", "off").tolist())
     assert not is_name_of(numbers, labels[::-1])
     assert not is_name_of(numbers, ["on"] * 200)
+    assert is_name_of(np.arange(60.0) % 3, ["on", "off", "on"] * 20)
 
 
 def test_names_tell_at_least_twice_what_their_neighbours_do():
