@@ -107,7 +107,7 @@ def test_a_late_feature_is_scaled_by_its_own_first_values_and_announced_once():
     scaling = StandardScaling(4)
     watched(scaling, rows(4))
     late = [10.0, 20.0, 30.0, 40.0, 1000.0]
-    changed = watched(scaling, [{"a": 0.0, "late": v} for v in late])
+    changed = watched(scaling, [{"a": 0.0, "b": 0.0, "late": v} for v in late])
     assert changed == [False, False, False, True, False]
     first = np.array(late[:4])
     assert scaling.transform({"late": 0.0})["late"] == pytest.approx(-first.mean() / first.std())
