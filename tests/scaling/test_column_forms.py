@@ -318,8 +318,9 @@ def told_by_definition(z, labels):
 
 def persistence(series):
     """Brute-force twin: how much more often two successive values are equal than any two."""
-    anywhere = np.mean([a == b for a, b in itertools.product(series, repeat=2)])
-    return (np.mean([a == b for a, b in itertools.pairwise(series)]) - anywhere) / (1 - anywhere)
+    is_equal = np.asarray(series)[:, None] == np.asarray(series)
+    anywhere = is_equal.mean()
+    return (is_equal.diagonal(1).mean() - anywhere) / (1 - anywhere)
 
 
 def kinds_by_definition(x, z, labels):
