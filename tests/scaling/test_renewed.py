@@ -254,6 +254,21 @@ def test_weights_multiply_what_is_scaled_and_clipped_and_survive_a_restart(kind)
     assert scaling.transform(probe) == before
 
 
+@pytest.mark.parametrize("gap", [{}, {"c": None}, {"c": "off"}])
+def test_what_is_no_number_is_weighed_as_the_mean(gap):
+    """`c` is given in one event of three, too rarely to be filled in."""
+    scaling, xs = RenewedScaling(20), labelled(90)
+    for n, (x, _) in enumerate(xs):
+        c = x.pop("b")
+        x.update(gap if n % 3 else {"c": c})
+    watched(scaling, [x for x, _ in xs])
+    seen = [scaling.transform(x) for x, _ in xs]
+    Z = np.array([[z["a"], 0.0 if n % 3 else z["c"]] for n, z in enumerate(seen)])
+    scaling.weigh(xs)
+    assert scaling.forms == {}
+    assert [scaling.weights[name] for name in "ac"] == weights_of(Z, [y for _, y in xs]).tolist()
+
+
 def heavy(n, seed=0):
     """Return rows whose log-normal `a` tells the label; `b` is far away where the label is rare."""
     rng = np.random.default_rng(seed)
