@@ -259,8 +259,6 @@ class StandardScaling(Scaling):
             self._absent[name] = -self._locations[name] * self._factors[name]
         elif self._fills and running.n >= self._weight() / 2:
             self._absent[name] = 0.0
-        else:
-            self._absent.pop(name, None)
         self._in_use = None
 
     def _unit(
