@@ -99,6 +99,20 @@ def with_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
+def is_decimal_text(cell: object) -> bool:
+    """Return whether a cell is text that is a number with a decimal point or comma.
+
+    Examples
+    --------
+    >>> [is_decimal_text(cell) for cell in ("21.5", "-21,5", 21.5, "007", "1.2.3")]
+    [True, True, False, False, False]
+
+    """
+    if not isinstance(cell, str):
+        return False
+    return any(each.fullmatch(cell) is not None for each in (_DECIMAL_POINT, _DECIMAL_COMMA))
+
+
 def has_decimal_commas(cells: Sequence[Any]) -> bool:
     """Return whether most cells are text that would be a number with a point as decimal sign.
 

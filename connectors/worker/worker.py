@@ -20,6 +20,7 @@ from time import monotonic, perf_counter
 
 from connectors.stalls import WakingClock
 from connectors.storage.snapshots import StateDirectory, StateError
+from connectors.tables.cells import is_decimal_text
 from connectors.topics import Record, Topics
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import UnfitTopicsError
@@ -40,8 +41,9 @@ from connectors.worker.settings import (
     WorkerSettings,
     check_share,
 )
+from streamgp.base import FeatureName
 from streamgp.common.printable import HiddenLabels, hidden_characters
-from streamgp.interactive.messages import Rejected
+from streamgp.interactive.messages import Event, Rejected
 
 # --- One membership in the group, from joining to leaving.
 #
@@ -54,6 +56,8 @@ _QUIET_S = 60.0  # without a line in the log, after which an idle worker writes 
 _PATIENCE_S = 5.0  # for answers that are said to wait, but do not arrive
 _AHEAD_S = 60.0  # by which a record may be dated ahead of our clock
 _MOST_TOLD = 5
+# Number of first events whose features are looked through for numbers that come as texts.
+_LOOKED_THROUGH = 100
 """The largest number of failures of one kind, of one batch, with lines of their own."""
 
 
@@ -109,6 +113,8 @@ class Session:
         self._names = topics.names()
         self._metrics = metrics
         self._hidden = HiddenLabels()
+        self._n_looked_through = 0
+        self._texts: set[FeatureName] = set()
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
         self._log = WorkerLog(state, metrics)
@@ -154,6 +160,7 @@ class Session:
         decoded = [batch.decode(record) for record in records]
         watch.end("decode")
         batch.take_all(records, decoded, self._slow.begin)
+        self._warn_of_texts(records, decoded)
         self._slow.current = None
         # An answer given in time is processed before its request expires, however late it is read.
         if not self._answers_come(records):
@@ -248,6 +255,24 @@ class Session:
                     characters=hidden_characters(label)[:5],
                     consequence="a label may look like another one",
                 )
+
+    def _warn_of_texts(self, records: Sequence[Record], decoded: Sequence[object]) -> None:
+        """Warn of each feature of the first events that comes as the text of a decimal number."""
+        for record, event in zip(records, decoded, strict=True):
+            if self._n_looked_through >= _LOOKED_THROUGH:
+                return
+            if isinstance(event, Event):
+                self._n_looked_through += 1
+                names = [name for name, value in event.x.items() if is_decimal_text(value)]
+                new = [name for name in names if name not in self._texts]
+                if new:
+                    self._texts.update(new)
+                    self._log.warning(
+                        "numbers-as-texts",
+                        **self._place(record),
+                        features=new[:_MOST_TOLD],
+                        consequence="they are compared as names; send numbers without quotes",
+                    )
 
     def _compare_clocks(self, records: Sequence[Record]) -> None:
         """Warn of answers dated ahead of our clock; the broker says when they were written."""

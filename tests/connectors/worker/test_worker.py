@@ -414,6 +414,22 @@ def test_a_label_that_hides_something_is_logged_once_without_the_label(logged):
     assert next(line.y for line in said(topics, "consensus")) == hidden
 
 
+def test_numbers_that_come_as_texts_are_logged_once_by_the_names_of_their_features(logged):
+    topics = MemoryTopics()
+    x = {"light": "13.5", "noise": "1,25", "room": "101", "version": "1.2.3", "heat": 20.5}
+    put(topics, event(1, x=x), event(2, x={**x, "wind": " -.5e3"}), event(3, x=x))
+    work(topics)
+    told = {
+        "topic": "events",
+        "partition": 0,
+        "consequence": "they are compared as names; send numbers without quotes",
+    }
+    assert logged("numbers-as-texts") == [
+        {**told, "offset": 0, "features": ["light", "noise"]},
+        {**told, "offset": 1, "features": ["wind"]},
+    ]
+
+
 def test_a_restart_resumes_from_the_snapshot_with_the_same_messages(tmp_path, logged):
     with_disk, without = MemoryTopics(), MemoryTopics()
     for i in range(6):
