@@ -351,11 +351,12 @@ def search(
         return INTERRUPTED
     best = best_of(replayed)
     _show_best(replayed, best)
-    _show_more_and_fewer(path, config, best, source=source)
-    _propose_per_day(path, config, best, recording.days, source=source)
+    is_done = _show_more_and_fewer(path, config, best, source=source) and _propose_per_day(
+        path, config, best, recording.days, source=source
+    )
     if output is not None:
         _write(output, config, best, n_tried=len(trials))
-    return INTERRUPTED if interrupted else DONE
+    return DONE if is_done and not interrupted else INTERRUPTED
 
 
 def _trials(bench: _Bench, tried: Sequence[Learner]) -> tuple[list[Trial], bool]:
@@ -407,14 +408,15 @@ def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | No
     )
 
 
-def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str) -> None:
+def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str) -> bool:
     """Report what the best learner gains and loses if it asks more and fewer questions.
 
-    Nothing is reported if the rule has no `c` that says how many, or if a limit is set.
+    Nothing is reported if the rule has no `c` that says how many, or if a limit is set. False after
+    Ctrl-C.
     """
     query = resolved(config).query
     if _is_limited(config) or query is None or query.rule() != "skeptical":
-        return
+        return True
     assert best.replayed is not None
     given: float = asdict(query)["c"]
     results = {given: best.replayed}
@@ -424,7 +426,7 @@ def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str
         found = _means(path, asked, source, of=f"replay with c = {c:g}, ")
         if found is None:
             tell("interrupted; what more and fewer questions bring is not shown")
-            return
+            return False
         results[c] = found
     rows = [["c", "accuracy", "questions", "worth"]]
     for c, result in sorted(results.items()):
@@ -433,6 +435,7 @@ def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str
         "\nthe best with fewer and more questions, by `c` of [query]:\n\n"
         + aligned(rows, right=range(4))
     )
+    return True
 
 
 def _is_limited(config: Config) -> bool:
@@ -440,26 +443,28 @@ def _is_limited(config: Config) -> bool:
     return any(limit is not None for limit in limits)
 
 
-def _propose_per_day(path: Path, config: Config, best: Trial, days: float, *, source: str) -> None:
+def _propose_per_day(path: Path, config: Config, best: Trial, days: float, *, source: str) -> bool:
     """Report how many questions a day the best learner asks, and its results with that as a limit.
 
     Nothing is reported if events have no time or span less than two days, or if a limit is set.
+    False after Ctrl-C.
     """
     if config.log.time is None or days < _FEWEST_DAYS or _is_limited(config):
-        return
+        return True
     assert best.replayed is not None
     n = max(1, math.ceil(best.replayed.n_labels / days))
     limited = changed(config, learner=best.learner, questions=changed(config.questions, per_day=n))
     found = _means(path, limited, source, of="replay with a limit, ")
     if found is None:
         tell("interrupted; no limit of questions a day is proposed")
-        return
+        return False
     each = "" if config.log.key is None else " for each key"
     click.echo(
         f"\nit asks for {number(n, 'label')} a day{each}, rounded up; with `[questions] per_day = "
         f"{n}`, which spreads them evenly: accuracy {found.accuracy:.3f}, "
         f"{found.n_questions:.0f} questions, worth {found.worth:.3f}"
     )
+    return True
 
 
 def _show_best(replayed: Sequence[Trial], best: Trial) -> None:

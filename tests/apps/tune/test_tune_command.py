@@ -7,7 +7,9 @@ import importlib.resources
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -16,6 +18,7 @@ from streamgp.apps.tune import search
 from streamgp.cli import tune as command
 from streamgp.cli.main import cli
 from streamgp.config.load import load
+from streamgp.config.settings import Config
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "tuning.md"
 HEADER = "near,far,phone,room"
@@ -248,6 +251,27 @@ def test_ctrl_c_keeps_the_best_so_far(
     assert result.exit_code == 130
     assert "interrupted; 2 of 25 configurations tried; replays the best of them" in result.stderr
     assert "best: worth most" in result.stdout
+    assert load(best).log.label == "room"
+
+
+def test_ctrl_c_after_the_best_was_found_keeps_it(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_seed: Callable[..., Any] = search.play_seed
+
+    def interrupted(path: Path, config: Config, source: str, **options: Any) -> Any:
+        played = play_seed(path, config, source, **options)
+        if config.query is None:  # not with another `c`
+            return played
+        return replace(played, result=replace(played.result, interrupted=True))
+
+    monkeypatch.setattr(search, "play_seed", interrupted)
+    best = tmp_path / "best.toml"
+    values = ("--length-scales", "1", "--noise-variances", "0.5")
+    result = tune(log, "--label", "room", *values, "--output", best)
+    assert result.exit_code == 130
+    assert "best: worth most" in result.stdout
+    assert "interrupted; what more and fewer questions bring is not shown" in result.stderr
     assert load(best).log.label == "room"
 
 
