@@ -13,7 +13,7 @@ import importlib
 import inspect
 import typing
 from abc import ABC
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from functools import cache, partial
 from keyword import iskeyword
@@ -76,7 +76,7 @@ class _AnyRule(ABC):
             meant = ["name"] if "name" in value else get_close_matches("rule", list(value), n=1)
             if meant:
                 raise ConfigError(f'{path}.{meant[0]} is not known, did you mean "rule"?')
-            raise ConfigError(f"{path}.rule is missing, expected {cls._expected()}")
+            raise ConfigError(f"{path}.rule is missing, expected {cls._expected_with(value)}")
         name = value["rule"]
         if isinstance(name, str) and ":" in name and cls.kind in _METHODS:
             _split(name, f'{path}.rule = "{name}"')
@@ -99,6 +99,19 @@ class _AnyRule(ABC):
     @classmethod
     def names(cls) -> list[str]:
         return [name for name in rules(cls.kind) if name not in cls.left_out]
+
+    @classmethod
+    def _expected_with(cls, settings: Collection[str]) -> str:
+        """Return the rules that have these settings, or all of them if none has."""
+        fitting = [
+            name
+            for name in cls.names()
+            if {*settings} <= {*section_class(cls.kind, name).__struct_fields__}
+        ]
+        if not settings or not fitting:
+            return cls._expected()
+        have = "have" if len(fitting) > 1 else "has"
+        return f"{one_of(fitting)}, which {have} {', '.join(settings)}"
 
     @classmethod
     def _expected(cls) -> str:

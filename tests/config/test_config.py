@@ -21,7 +21,12 @@ WRONG = {
         'query.rule = "entropi" is not allowed, expected one of "skeptical", "paper", "always", '
     ),
     "[query]\nrule = 3": "query.rule = 3 is not allowed, expected one of",
-    "[query]\nc = 2.0": "query.rule is missing, expected one of",
+    "[query]\nc = 2.0": 'query.rule is missing, expected "skeptical", which has c',
+    "[query]": 'query.rule is missing, expected one of "skeptical", "paper"',
+    "[query]\nc = 2.0\nn = 3": 'query.rule is missing, expected one of "skeptical", "paper"',
+    "[budget]\nn = 2\nspan_s = 9": (
+        'budget.rule is missing, expected one of "at_most_per", "paced", which have n, span_s'
+    ),
     '[query]\nname = "entropy"': 'query.name is not known, did you mean "rule"?',
     '[query]\nrul = "entropy"': 'query.rul is not known, did you mean "rule"?',
     '[query]\nrule = "random"': "query.rate is missing, expected a number from 0 to 1",
