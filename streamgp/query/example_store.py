@@ -142,6 +142,8 @@ class ExampleStore(ABC, Generic[B]):
     #            label at once, while it says so
     # counts_pending  whether the learner knows what answers to pending questions will tell
     # _pending   the last pending questions, and what the learner says of their answers; likewise
+    # _seen_points  columns of the first examples in force, as the learner sees them, and a row for
+    #            each; None after a rebuild
     _belief_method: str
 
     def __init__(self, template: Any, scaling: Scaling) -> None:
@@ -167,10 +169,11 @@ class ExampleStore(ABC, Generic[B]):
         self._passed_over = False
         self._memo: tuple[Features, Features, Features, B] | None = None
         self._pending: tuple[Sequence[PendingQuestion], list[_Known], PendingAnswers] | None = None
+        self._seen_points: tuple[Columns, Array] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # What is only remembered for speed is not part of the state: asking changes nothing.
-        return {**self.__dict__, "_memo": None, "_pending": None}
+        return {**self.__dict__, "_memo": None, "_pending": None, "_seen_points": None}
 
     def __len__(self) -> int:
         return len(self._examples)
@@ -470,17 +473,13 @@ class ExampleStore(ABC, Generic[B]):
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""
-        current = self._current()
-        examples = list(current.values())
+        examples = list(self._current().values())
         if not examples:
             return []
         here = _comparable(self._seen(x))
-        seen = [_comparable(self.scaling.transform(self._extracted_of(key))) for key in current]
-        columns = Columns()
-        for features in (here, *seen):
-            if columns.known_vector(features) is None:
-                columns = columns.widened(features)
-        points: Array = np.array([columns.vector(features) for features in seen])
+        columns, points = self._points()
+        if columns.known_vector(here) is None and (wider := columns.widened(here)) is not columns:
+            columns, points = self._rows(wider, 0)
         distances = columns.distances(points, columns.vector(here))
         return [
             Neighbour(
@@ -491,6 +490,28 @@ class ExampleStore(ABC, Generic[B]):
             )
             for i in np.argsort(distances, kind="stable")[:n].tolist()
         ]
+
+    def _points(self) -> tuple[Columns, Array]:
+        """Return the columns of the examples as the learner sees them, and a row for each."""
+        found = self._seen_points
+        if found is None:
+            found = self._rows(Columns(), 0)
+        elif len(found[1]) < len(self._current()):
+            columns, late = self._rows(found[0], len(found[1]))
+            # Earlier rows lack a column that only a later example has.
+            is_wider = columns is not found[0]
+            found = self._rows(Columns(), 0) if is_wider else (columns, np.vstack([found[1], late]))
+        self._seen_points = found
+        return found
+
+    def _rows(self, columns: Columns, first: int) -> tuple[Columns, Array]:
+        """Return columns that also cover the examples from the `first` on, and a row for each."""
+        keys = islice(self._current(), first, None)
+        seen = [_comparable(self.scaling.transform(self._extracted_of(key))) for key in keys]
+        for features in seen:
+            if columns.known_vector(features) is None:
+                columns = columns.widened(features)
+        return columns, np.array([columns.vector(features) for features in seen])
 
     # --- what depends on the kind of target
 
@@ -593,6 +614,7 @@ class ExampleStore(ABC, Generic[B]):
 
     def _teach_all(self, state: State | None) -> None:
         self._note_change()
+        self._seen_points = None
         if state is None:
             state = self._state()
         while True:

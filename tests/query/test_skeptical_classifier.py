@@ -837,6 +837,31 @@ def test_neighbours_are_the_nearest_examples_as_the_learner_sees_them():
     assert found[0].x == dict(list(stream(40))[int(found[0].event_id[1:])][0])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_neighbours_are_those_that_a_copy_finds_which_has_seen_no_example_yet(seed):
+    """Whatever was asked before: rows of examples are kept until what the learner sees changes."""
+    rng = random.Random(seed)
+
+    def features():
+        found = {"a": rng.gauss(0.0, 1.0), "b": rng.choice([None, rng.gauss(5.0, 9.0)])}
+        late = {"c": rng.random(), "t": rng.choice("xyz")}
+        return {k: v for k, v in {**found, **late}.items() if rng.random() < (0.9, 0.5)[k in late]}
+
+    model, ids = always(GPClassifier(), warm_up=20), []
+    for i in range(150):
+        x = features()
+        model.observe_one(x)
+        if rng.random() < 0.4:
+            y, ids = rng.choice("pqr"), [*ids, f"e{i}"]
+            model.settle_one(x, y, given=y, challenged=False, event_id=ids[-1])
+        if ids and rng.random() < 0.05:
+            model.forget_one(ids.pop(rng.randrange(len(ids))))
+        asked = features()
+        found = model.neighbours_one(asked, 4)
+        assert found == copy.deepcopy(model).neighbours_one(asked, 4)
+        assert len(found) == min(4, len(ids))
+
+
 def test_neighbours_are_no_more_than_there_are():
     model = always(GPClassifier())
     assert model.neighbours_one({"a": 1.0}) == []
@@ -850,6 +875,7 @@ def test_absent_missing_and_huge_values_have_a_distance():
     model.learn_one({"a": 4.0, "b": math.nan}, "q")
     near = model.neighbours_one({"b": None})
     assert [(n.y, n.distance) for n in near] == [("p", 3.0), ("q", 4.0)]
+    assert model.neighbours_one({"b": 3.0, "t": "no example has it"})[0].distance == 1.0
     assert model.neighbours_one({"a": 1e150})[0].distance == pytest.approx(1e150)
 
 
