@@ -31,8 +31,7 @@ from streamgp.interactive.messages import (
 
 # --- Usual values: the average of every feature in every class, for people who look at an event.
 #
-# Corrected labels count besides the first ones: the averages are only displayed, no decision uses
-# them.
+# Rounding errors of removed values remain: the averages are only displayed, no decision uses them.
 
 _MAX_KEYS = 256
 _FEWEST = 3

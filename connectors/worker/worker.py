@@ -56,9 +56,9 @@ _QUIET_S = 60.0  # without a line in the log, after which an idle worker writes 
 _PATIENCE_S = 5.0  # for answers that are said to wait, but do not arrive
 _AHEAD_S = 60.0  # by which a record may be dated ahead of our clock
 _MOST_TOLD = 5
+"""The largest number of failures of one kind, of one batch, with lines of their own."""
 # Number of first events whose features are looked through for numbers that come as texts.
 _LOOKED_THROUGH = 100
-"""The largest number of failures of one kind, of one batch, with lines of their own."""
 
 
 class Stopwatch:
