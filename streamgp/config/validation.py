@@ -31,9 +31,10 @@ class ConfigError(ValueError):
 class _UnknownKeyError(ConfigError):
     """There is a setting that its section does not know."""
 
-    def __init__(self, message: str, key: str) -> None:
+    def __init__(self, message: str, key: str, value: object) -> None:
         super().__init__(message)
         self.key = key
+        self.value = value
 
 
 def convert(data: object, cls: type[T], *, source: str) -> T:
@@ -64,15 +65,32 @@ def convert(data: object, cls: type[T], *, source: str) -> T:
     try:
         check(data, kind, "")
     except _UnknownKeyError as error:
-        # In TOML, what follows a section belongs to it.
-        own = isinstance(kind, inspect.StructType) and any(
-            field.encode_name == error.key for field in kind.fields
-        )
-        hint = f"; {error.key} belongs above the first section" if own else ""
-        raise ConfigError(f"{source}: {error}{hint}") from None
+        raise ConfigError(f"{source}: {error}{_place_of(error, kind)}") from None
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
     return msgspec.convert(data, cls, dec_hook=converted)
+
+
+def _place_of(error: _UnknownKeyError, kind: inspect.Type) -> str:
+    """Return where the whole configuration has the setting; "" if it would not be right there."""
+    fields = kind.fields if isinstance(kind, inspect.StructType) else ()
+    for field in fields:
+        if field.encode_name == error.key:
+            if _is_section(field.type):
+                return f"; {error.key} is a section of its own, [{error.key}]"
+            try:
+                check(error.value, field.type, error.key)
+            except ConfigError:
+                return ""
+            # In TOML, what follows a section belongs to it.
+            return f"; {error.key} belongs above the first section"
+    return ""
+
+
+def _is_section(kind: inspect.Type) -> bool:
+    kinds = _without_none(kind) if isinstance(kind, inspect.UnionType) else [kind]
+    sections = inspect.StructType | inspect.CustomType | inspect.DictType
+    return any(isinstance(one, sections) for one in kinds)
 
 
 @cache
@@ -139,7 +157,7 @@ def _check_struct(value: object, kind: inspect.StructType, path: str) -> None:
             check(item, fields[key].type, _join(path, key))
         elif key not in tag:
             message = unknown(_join(path, key), key, [*tag, *fields])
-            raise ConfigError(message) if isinstance(item, dict) else _UnknownKeyError(message, key)
+            raise _UnknownKeyError(message, key, item)
     for key, field in fields.items():
         if field.required and key not in value:
             raise ConfigError(f"{_join(path, key)} is missing, expected {expected(field.type)}")

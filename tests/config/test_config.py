@@ -115,6 +115,14 @@ WRONG = {
         "log.seed is not known (allowed: label, time, key, ignore, features, limit); seed belongs "
         "above the first section"
     ),
+    "[log]\nbudget = 5": (
+        "log.budget is not known (allowed: label, time, key, ignore, features, limit); budget is a "
+        "section of its own, [budget]"
+    ),
+    '[log.query]\nrule = "never"': (
+        "log.query is not known (allowed: label, time, key, ignore, features, limit); query is a "
+        "section of its own, [query]"
+    ),
     'preset = "papers"': ('preset = "papers" is not allowed, expected one of "default", "paper"'),
     "seed = -1": "seed = -1 is not allowed, expected a whole number from 0 to 4294967295",
     "seed = 1.0": "seed = 1.0 is not allowed, expected a whole number",
@@ -237,6 +245,11 @@ def test_wrong_file_is_reported_in_one_line_with_file_key_value_and_what_is_allo
     message = str(caught.value)
     assert message.startswith("my.toml: " + WRONG[text])
     assert "\n" not in message
+
+
+def test_no_setting_is_said_to_belong_where_its_value_is_wrong() -> None:
+    with pytest.raises(ConfigError, match=r"log\.target is not known \(allowed: .*, limit\)$"):
+        parse('[log]\ntarget = "room"', source="my.toml")
 
 
 def test_empty_file_is_the_default() -> None:
