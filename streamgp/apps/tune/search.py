@@ -411,14 +411,16 @@ def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | No
 def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str) -> bool:
     """Report what the best learner gains and loses if it asks more and fewer questions.
 
-    Nothing is reported if the rule has no `c` that says how many, or if a limit is set. False after
-    Ctrl-C.
+    Nothing is reported if the rule has no `c` that says how many, if that is 0, or if a limit is
+    set. False after Ctrl-C.
     """
     query = resolved(config).query
     if _is_limited(config) or query is None or query.rule() != "skeptical":
         return True
     assert best.replayed is not None
     given: float = asdict(query)["c"]
+    if not given:
+        return True
     results = {given: best.replayed}
     for factor in FACTORS_OF_C:
         c = factor * given
@@ -439,8 +441,10 @@ def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str
 
 
 def _is_limited(config: Config) -> bool:
-    limits = (config.budget, config.questions.per_day, config.questions.per_hour)
-    return any(limit is not None for limit in limits)
+    # The first includes `[questions]`. Whether annotators are available is no limit.
+    budgets = (resolved(config).budget, config.total_budget)
+    no_limits = (None, "unlimited", "availability")
+    return any((budget and budget.rule()) not in no_limits for budget in budgets)
 
 
 def _propose_per_day(path: Path, config: Config, best: Trial, days: float, *, source: str) -> bool:

@@ -299,7 +299,7 @@ def test_document_shows_what_is_printed_and_written(tmp_path: Path) -> None:
 def test_the_best_is_shown_with_other_numbers_of_questions(wifi: Path, tmp_path: Path) -> None:
     values = ("--label", "room", "--length-scales", "2", "--noise-variances", "0.5")
     few = tmp_path / "few.toml"
-    few.write_text('[query]\nrule = "skeptical"\nc = 0.25\n')
+    few.write_text('[query]\nrule = "skeptical"\nc = 0.25\n[budget]\nrule = "unlimited"\n')
     result = tune(wifi, *values, "--config", few)
     [best] = [row for row in replays(result) if "best" in row[-1]]
     assert [row[0] for row in by_c(result)] == ["0.25", "1"]
@@ -310,7 +310,13 @@ def test_the_best_is_shown_with_other_numbers_of_questions(wifi: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "setting", ['[query]\nrule = "always"', '[budget]\nrule = "at_most"\nn = 9']
+    "setting",
+    [
+        '[query]\nrule = "skeptical"\nc = 0',
+        '[query]\nrule = "always"',
+        '[budget]\nrule = "at_most"\nn = 9',
+        '[log]\nkey = "phone"\n[total_budget]\nrule = "at_most"\nn = 9',
+    ],
 )
 def test_where_no_c_says_how_many_questions_there_is_nothing_to_show(
     log: Path, tmp_path: Path, setting: str
