@@ -111,22 +111,33 @@ def _rises(cells: Sequence[Any], *, whole: bool) -> bool:
 
     With `whole`, fractions are allowed in POSIX times only.
     """
+    numbers = _ascending(cells, whole=whole)
+    return numbers is not None and _differ(numbers)
+
+
+def _ascending(cells: Sequence[Any], *, whole: bool) -> list[float] | None:
+    """Return cells as numbers that never fall, None if they are not; `whole` is as in `_rises`."""
     numbers = []
     for cell in cells:
         try:
             number = float_of_text(cell) if isinstance(cell, str) else float(cell)
         except (TypeError, ValueError, OverflowError):
-            return False
+            return None
         if number is None or (whole and not (number >= _POSIX or float(number).is_integer())):
-            return False
+            return None
         numbers.append(number)
-    return _differ(numbers) and all(a <= b for a, b in pairwise(numbers))
+    return numbers if all(a <= b for a, b in pairwise(numbers)) else None
 
 
 def _rise(runs: Sequence[Sequence[Any]], *, whole: bool) -> bool:
-    """Return whether cells rise in each key that has enough of them to tell."""
-    enough = [cells for cells in runs if len(cells) >= ENOUGH]
-    return bool(enough) and all(_rises(cells, whole=whole) for cells in enough)
+    """Return whether cells fall in no key, and most are of keys with enough to see them rise."""
+    n_rising = 0
+    for cells in runs:
+        numbers = _ascending(cells, whole=whole)
+        if numbers is None or (len(numbers) >= ENOUGH and not _differ(numbers)):
+            return False
+        n_rising += len(numbers) if len(numbers) >= ENOUGH else 0
+    return 2 * n_rising > sum(map(len, runs))
 
 
 def _is_time(cell: Any) -> bool:

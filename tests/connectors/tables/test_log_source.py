@@ -210,6 +210,19 @@ def test_what_rises_in_each_key_is_judged_as_if_keys_came_one_after_another(tmp_
     assert drain(source(tmp_path, short, key="user"))[2].x == {"meter": 1, **found[2].x}
 
 
+@pytest.mark.parametrize(
+    "others",
+    [
+        [f"{n * 37 % 100},key {n},x" for n in range(30)],  # too few of each key to tell
+        [f"{9 - n % 10},key {n // 10},x" for n in range(20)],  # it falls
+    ],
+)
+def test_what_rises_in_one_key_only_is_a_feature(tmp_path, others):
+    table = [*(f"{n},one,x" for n in range(25)), *others]
+    found = drain(source(tmp_path, rows(*table, header="a,user,room"), key="user"))
+    assert found[0].x == {"a": 0}
+
+
 def test_no_feature_says_why(tmp_path):
     counters = rows(*(f"{n},{n * n},x" for n in range(30)))
     with pytest.raises(
