@@ -419,7 +419,7 @@ def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str
         return True
     assert best.replayed is not None
     given: float = asdict(query)["c"]
-    if not given:
+    if not given or math.isinf(given * max(FACTORS_OF_C)):
         return True
     results = {given: best.replayed}
     for factor in FACTORS_OF_C:

@@ -313,6 +313,7 @@ def test_the_best_is_shown_with_other_numbers_of_questions(wifi: Path, tmp_path:
     "setting",
     [
         '[query]\nrule = "skeptical"\nc = 0',
+        '[query]\nrule = "skeptical"\nc = 1e308',
         '[query]\nrule = "always"',
         '[budget]\nrule = "at_most"\nn = 9',
         '[log]\nkey = "phone"\n[total_budget]\nrule = "at_most"\nn = 9',
