@@ -26,7 +26,7 @@ from tests.helpers.worker_process import MAIN
 from tests.page.conftest import LAUNCH, missing
 
 try:
-    from playwright.sync_api import expect
+    from playwright.sync_api import Request, expect
 except ImportError:  # the fixture of the browser says so
     expect = missing
 
@@ -231,11 +231,17 @@ def test_expired_question_is_not_asked_without_a_connection(scene: PageScene, lo
     scene.start()
     page = look(alone=True)
     page.clock.install()
+    under_way: set[Request] = set()
+    page.on("request", lambda one: one.url.endswith("/api/stream") or under_way.add(one))
+    for end in ("requestfinished", "requestfailed"):
+        page.on(end, lambda one: under_way.discard(one))
     with page.expect_response("**/api/reserve"):
         page.reload()
     expect(page.locator(CARD)).to_be_visible()
     page.context.set_offline(True)
     expect(page.locator("#connection")).to_be_visible()
+    # A late reply would say by how much the page's clock is wrong.
+    wait_until(lambda: page.wait_for_timeout(10.0) or not under_way)
     page.clock.set_system_time(at + 7200.0)
     cards = []
     while page.locator(CARD).count():
