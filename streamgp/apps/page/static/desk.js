@@ -277,9 +277,11 @@ export class Desk {
   async refreshHistory() {
     await this.#guarded(async () => {
       const pending = new Set(this.#outbox.pending.map((entry) => entry.id));
+      // What is answered or changed while the request is under way is not in its reply.
+      const known = [...this.#local.keys()].filter((id) => !pending.has(id));
       const { history } = await get("/api/history");
       this.#history = history ?? [];
-      for (const id of [...this.#local.keys()]) if (!pending.has(id)) this.#local.delete(id);
+      for (const id of known) this.#local.delete(id);
       this.told("history");
     });
   }
