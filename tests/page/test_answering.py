@@ -760,6 +760,48 @@ def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) ->
     expect(page.locator(".past-answer").first).to_contain_text("study")
 
 
+def test_change_that_takes_long_is_shown_in_the_strip(scene: PageScene, look: Look) -> None:
+    ask(scene, 2)
+    scene.start()
+    page = look(service_workers="block")
+    page.route("**/revise", lambda route: (time.sleep(1.5), route.continue_()))
+    press(page, "1")
+    page.locator(".past-answer").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="study").click()
+    expect(page.locator(".past-answer").first).to_contain_text("study", timeout=10_000.0)
+
+
+@pytest.mark.nightly
+def test_late_history_hides_no_answer_and_no_change(scene: PageScene, look: Look) -> None:
+    """A history from before an answer, or a change, arrives after it, as on a slow network."""
+    ask(scene, 3)
+    scene.start()
+    page = look(service_workers="block")
+    held: list[Any] = []
+    page.route("**/api/history", lambda route: held.append((route, route.fetch())))
+
+    def arrive(number: int) -> None:
+        route, reply = held[number]
+        with page.expect_response(lambda one: one.request == route.request) as late:
+            route.fulfill(response=reply)
+        late.value.finished()
+        page.wait_for_timeout(100)
+
+    press(page, "1")
+    wait_until(lambda: bool(page.wait_for_timeout(10) or held))
+    press(page, "2")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(2)
+    arrive(0)
+    assert page.locator(".past-answer").count() == 2
+    wait_until(lambda: bool(page.wait_for_timeout(10) or len(held) == 2))
+    page.locator(".past-answer").last.click()
+    page.get_by_role("dialog").get_by_role("button", name="study").click()
+    wait_until(lambda: bool(page.wait_for_timeout(10) or len(held) == 3))
+    arrive(2)
+    arrive(1)
+    assert "study" in page.locator(".past-answer").first.text_content()
+
+
 def test_changed_answer_may_be_a_new_label_and_is_no_typing_error_of_a_known_one(
     scene: PageScene, look: Look
 ) -> None:

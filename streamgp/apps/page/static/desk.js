@@ -81,6 +81,7 @@ export class Desk {
   #outbox = null;
   #waiting = null;
   #historyTimer = null;
+  #historyTurn = 0;
   #retryTimer = null;
   #staleTimer = null;
   #patienceTimer = null;
@@ -189,7 +190,6 @@ export class Desk {
   /** Change the label of an answered event. */
   async revise(id, reply) {
     await this.#outbox.add("revise", { answer_id: id, reply });
-    this.#refreshHistoryLater();
   }
 
   /** Rename a label, or merge it into another. */
@@ -279,7 +279,9 @@ export class Desk {
       const pending = new Set(this.#outbox.pending.map((entry) => entry.id));
       // What is answered or changed while the request is under way is not in its reply.
       const known = [...this.#local.keys()].filter((id) => !pending.has(id));
+      const turn = (this.#historyTurn += 1);
       const { history } = await get("/api/history");
+      if (turn !== this.#historyTurn) return; // a later request knows more
       this.#history = history ?? [];
       for (const id of known) this.#local.delete(id);
       this.told("history");
@@ -489,12 +491,11 @@ export class Desk {
       this.refill();
       return;
     }
-    if (entry.kind === "undo") {
-      this.#refreshHistoryLater();
-      if (reply.next) {
-        this.#open(reply.next);
-        return;
-      }
+    // Answers are kept here; of what has changed them, only the server's history tells.
+    if (["undo", "revise", "rename"].includes(entry.kind)) this.#refreshHistoryLater();
+    if (entry.kind === "undo" && reply.next) {
+      this.#open(reply.next);
+      return;
     }
     if (entry.kind === "revise") this.told("notice", { name: "revise.done" });
     if (entry.kind === "rename") this.told("notice", { name: reply.changed ? "rename.done" : "rename.none" });
