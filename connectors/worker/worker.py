@@ -160,8 +160,8 @@ class Session:
         decoded = [batch.decode(record) for record in records]
         watch.end("decode")
         batch.take_all(records, decoded, self._slow.begin)
-        self._warn_of_texts(records, decoded)
         self._slow.current = None
+        self._warn_of_texts(records, decoded)
         # An answer given in time is processed before its request expires, however late it is read.
         if not self._answers_come(records):
             batch.pass_time(self._events_come)
