@@ -205,7 +205,7 @@ def float_of_text(cell: str) -> float | None:
             return None
         raise ValueError(f"must be a number or empty, got {cell!r:.60}") from None
     if "_" in cell:  # only Python reads 1_000 as a number
-        raise ValueError(f"must be a number, got {cell!r:.60}")
+        raise ValueError(f"must be a number or empty, got {cell!r:.60}")
     if isfinite(value):
         return value
     if value != value:

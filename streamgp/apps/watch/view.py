@@ -180,6 +180,8 @@ def _challenges(watching: Watching) -> list[str]:
     ends = ("revised", "upheld", "expired", "declined", "cancelled")
     outcome = [f"{counts[end]} {end}" for end in ends if counts[end] or end in ends[:3]]
     lines = [f"{counts['made']} made, {', '.join(outcome)}"]
+    if sum(counts[end] for end in ends) > counts["made"]:
+        lines.append("some were made before what was read, and are not counted as made")
     if watching.n_contested:
         lines.append(
             f"{watching.n_justified} of {watching.n_contested} were about wrong labels; "

@@ -136,6 +136,27 @@ def test_challenges_are_shown_with_what_became_of_them(small: Small) -> None:
     ]
 
 
+def test_a_challenge_from_before_what_was_read_is_not_counted_as_made(small: Small) -> None:
+    text = small.config_file.read_text().replace('rule = "never"', 'rule = "always"')
+    small.config_file.write_text(text)
+    small.put(small.event("e1", truth="hall", y="hall"), small.event("e2", truth="hall", y="den"))
+    small.work()
+    [challenge] = [request for request in small.said("requests") if isinstance(request, Challenge)]
+    with visit(small.config_file) as deployment:
+        follower = Follower(deployment, from_start=False)
+        while not follower.caught_up:
+            follower.read_on(0.0)
+        small.answer(challenge, "hall")
+        small.work()
+        wait_until(lambda: bool(follower.read_on(0.1) or follower.watching.challenges["revised"]))
+        screen = shown(follower.text())
+        follower.close()
+    assert screen["challenges"][:2] == [
+        "0 made, 1 revised, 0 upheld, 0 expired",
+        "some were made before what was read, and are not counted as made",
+    ]
+
+
 # --- how it is shown
 
 

@@ -471,7 +471,7 @@ def test_text_in_a_numeric_column_rejects_the_row_and_the_run_goes_on(tmp_path):
         ("inf,2,p", "'a' must be finite, got 'inf'"),
         ("1,-Infinity,p", "'b' must be finite, got '-Infinity'"),
         ("1,1e999,p", "'b' must be finite, got '1e999'"),
-        ("1_000,2,p", "'a' must be a number, got '1_000'"),
+        ("1_000,2,p", "'a' must be a number or empty, got '1_000'"),
         ("1.5.2,2,p", "'a' must be a number or empty, got '1.5.2'"),
     ],
 )
