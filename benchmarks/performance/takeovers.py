@@ -12,6 +12,9 @@ seconds. The worker's own partitions are those that it had, or those that a star
 over. Workers, sender and reader share the cores with the broker, and a Python process takes a
 second or more until it is a worker.
 
+A worker is rarely killed inside a transaction. To see that too, one is killed and a transaction
+begun in its name at once: a record of the state and the group's position in each of its partitions.
+
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 
@@ -35,6 +38,14 @@ import numpy as np
 from benchmarks._harness import Options, Outcome, Row, at_most, progress, run
 from benchmarks.performance.kafka.benchmark import broker
 from benchmarks.performance.kafka.loops import N_PARTITIONS, event
+from connectors.kafka.client import CLIENT_ERRORS
+from connectors.kafka.client_import import (
+    KafkaProducer,
+    OffsetAndMetadata,
+    TopicPartition,
+    close_producer,
+)
+from connectors.kafka.settings import Timeouts
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, TopicName
 from connectors.wire.outbound import Outbound
@@ -62,16 +73,22 @@ leave = {leave}
 answer_horizon_s = 3600.0
 """
 STOPPED, KILLED = "SIGTERM for good", "killed for good"
+KILLED_INSIDE = "killed for good inside a transaction"
 RESTARTED, KILLED_AND_BACK = "stopped, and started again", "killed, and started again"
 STARTED = "a second worker starts"
 PLANS: dict[bool, tuple[str, ...]] = {
     True: (STOPPED, STARTED, RESTARTED),
-    False: (STOPPED, STARTED, RESTARTED, KILLED, STARTED, KILLED_AND_BACK),
+    False: (
+        *(STOPPED, STARTED, RESTARTED),
+        *(KILLED, STARTED, KILLED_AND_BACK),
+        *(KILLED_INSIDE, STARTED),
+    ),
 }
 _SIGNALS = {
     STOPPED: signal.SIGTERM,
     RESTARTED: signal.SIGTERM,
     KILLED: signal.SIGKILL,
+    KILLED_INSIDE: signal.SIGKILL,
     KILLED_AND_BACK: signal.SIGKILL,
 }
 
@@ -210,9 +227,11 @@ class _Traffic:
 class _Deployment:
     """Two workers that have shared the partitions, with incoming events."""
 
-    def __init__(self, config: Path, traffic: _Traffic) -> None:
+    def __init__(self, config: Path, servers: str, traffic: _Traffic) -> None:
         self._config = config
+        self._servers = servers
         self._traffic = traffic
+        self._open = ExitStack()
         self._n_lives = 0
         self._workers = {name: self._start(name) for name in ("one", "two")}
         self._settle()
@@ -230,7 +249,11 @@ class _Deployment:
         since = time.monotonic()
         if what != STARTED:
             self._workers.pop("one").end(_SIGNALS[what])
-        if what not in (STOPPED, KILLED):
+        if what == KILLED_INSIDE:
+            group = self._config.stem
+            left = _transaction(self._servers, group, self._instance("one"), own)
+            self._open.enter_context(left)
+        if what not in (STOPPED, KILLED, KILLED_INSIDE):
             self._workers["one"] = self._start("one")
         self._settle()
         own = own or self._workers["one"].partitions
@@ -240,13 +263,17 @@ class _Deployment:
 
     def end(self) -> None:
         """Stop all workers."""
+        self._open.close()
         for worker in self._workers.values():
             worker.end(signal.SIGKILL)
 
     def _start(self, name: str) -> _Worker:
         self._n_lives += 1
         log = self._config.with_name(f"{name}-{self._n_lives}.log")
-        return _Worker(self._config, f"{self._config.stem}-{name}", log)
+        return _Worker(self._config, self._instance(name), log)
+
+    def _instance(self, name: str) -> str:
+        return f"{self._config.stem}-{name}"
 
     def _settle(self) -> None:
         """Wait until the workers have shared all partitions, and go on for a while after that."""
@@ -264,6 +291,28 @@ class _Deployment:
                 well_since = time.monotonic()
             if time.monotonic() - began > _PATIENCE_S:
                 raise TimeoutError(f"partitions {held} after {_PATIENCE_S:.0f} s")
+
+
+@contextmanager
+def _transaction(servers: str, group: str, instance: str, partitions: set[int]) -> Iterator[None]:
+    """Leave a transaction open in which a worker might have been killed."""
+    producer = KafkaProducer(
+        bootstrap_servers=servers,
+        transactional_id=f"{group}-{instance}",
+        transaction_timeout_ms=round(1e3 * Timeouts().transaction_s),
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in partitions:
+        producer.send(f"{group}-state", b"half", b"half", partition=number)
+    producer.flush()
+    events = [TopicPartition(f"{group}-events", number) for number in partitions]
+    producer.send_offsets_to_transaction(dict.fromkeys(events, OffsetAndMetadata(0, "", -1)), group)
+    try:
+        yield
+    finally:
+        with suppress(*CLIENT_ERRORS):  # its transaction is over
+            close_producer(producer, 1.0)
 
 
 @contextmanager
@@ -288,7 +337,7 @@ def _deployment(servers: str, *, leave: bool) -> Iterator[_Deployment]:
         try:
             traffic = _Traffic(topics)
             endings.append(traffic.end)
-            deployment = _Deployment(config, traffic)
+            deployment = _Deployment(config, servers, traffic)
             endings.append(deployment.end)
             yield deployment
         finally:

@@ -444,6 +444,13 @@ class Administration:
         )
         return {partitions[partition]: obstacle for partition, obstacle in found.items()}
 
+    def has_open_transaction(self, name: str) -> bool:
+        """Return whether a transaction of a transactional id is open; it must have had one."""
+        found = self._ask(
+            "describe transactions", lambda client: client.describe_transactions([name])
+        )
+        return bool(found[name].state.value == "Ongoing")
+
     def remove_member(self, group: str, instance: str, number: str) -> None:
         """Remove a member from a group, unless another one uses its instance name by now."""
         members = [

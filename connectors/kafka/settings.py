@@ -117,8 +117,8 @@ class Security:
 class Timeouts:
     """Timeouts in seconds.
 
-    A dead worker delays its successor for `transaction_s` and up to ten more seconds, or for
-    `session_s`, whichever is longer.
+    A dead worker delays its successor for `session_s`. A transaction in which it was killed lasts
+    at most `transaction_s` and up to ten more seconds, if no other worker ends it.
 
     Parameters
     ----------

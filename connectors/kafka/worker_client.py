@@ -63,6 +63,7 @@ class KafkaWorkerClient(WorkerClient):
     # _told      the assignment that the worker knows of
     # _awake     clock of the time spent waiting
     # _lags      the lags since the last poll, None if not requested
+    # _others    instance names of the other members at the last assignment
     # _shapes    the topics as they were when this worker started
     # _foreign   positions that another program had set by then; empty once reported
     # _stalls    since when partitions have yielded none of their waiting records
@@ -91,12 +92,8 @@ class KafkaWorkerClient(WorkerClient):
         self._stalls: StallTracker[TopicPartition] = StallTracker()
         self._tracked_at = 0.0
         self._shapes = self._checked_shapes()
-        self._producer = connection.producer(
-            transactional_id=f"{group}-{instance}",
-            transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
-            # The broker refuses a transaction while it is still completing the previous one.
-            retry_backoff_ms=_RETRY_MS,
-        )
+        self._others: set[str] = set()
+        self._producer = self._producer_of(instance)
         try:
             self._member = GroupConsumer(connection, group=group, instance=instance)
         except BrokerError:
@@ -143,6 +140,7 @@ class KafkaWorkerClient(WorkerClient):
                     self._track()
                     if self._told != member.n_moves:
                         self._told = member.n_moves
+                        self._follow_members()
                         return []
                     records = self._inputs.take(self._answers_behind(), self._awake())
                     if records:
@@ -291,6 +289,45 @@ class KafkaWorkerClient(WorkerClient):
         if self._member.numbers and not self._can_write:
             self._producer.init_transactions()
             self._can_write = True
+
+    def _follow_members(self) -> None:
+        """End the transactions in which members were killed that the group has given up.
+
+        Nothing is lost: they could not commit what they wrote, as the broker checks the generation.
+        It would end such a transaction too, but only when its timeout is over, and until then
+        nobody knows the state and the positions of its partitions.
+        """
+        with suppress(BrokerError):  # then the broker ends them
+            members = self._administration.members(self._group).keys() - {self._instance}
+            for name in sorted(self._others - members):
+                with suppress(BrokerError):
+                    self._end_transaction_of(name)
+            self._others = set(members)
+
+    def _end_transaction_of(self, instance: str) -> None:
+        """End the open transaction of another worker, if there is one, by taking over its id."""
+        if not self._administration.has_open_transaction(self._transactional_id(instance)):
+            return
+        producer = self._producer_of(instance)
+        doing = f"end the transaction of {instance!r}"
+        try:
+            within(self._timeouts.request_s, doing, producer.init_transactions)
+        except CLIENT_ERRORS as error:
+            raise self._connection.broker_error(error, doing) from error
+        finally:
+            with suppress(*CLIENT_ERRORS):
+                close_producer(producer, self._timeouts.close_s / 3)
+
+    def _producer_of(self, instance: str) -> Any:
+        return self._connection.producer(
+            transactional_id=self._transactional_id(instance),
+            transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
+            # The broker refuses a transaction while it is still completing the previous one.
+            retry_backoff_ms=_RETRY_MS,
+        )
+
+    def _transactional_id(self, instance: str) -> str:
+        return f"{self._group}-{instance}"
 
     def _answers_behind(self) -> dict[int, int | None]:
         member, partition = self._member, self._connection.partition

@@ -178,7 +178,12 @@ TABLES = {
             {"true": {"leave": True}, "false": {"leave": False}},
         )
         | crossed(
-            each("what", "killed for good", "killed, and started again"),
+            each(
+                "what",
+                "killed for good",
+                "killed, and started again",
+                "killed for good inside a transaction",
+            ),
             {"false": {"leave": False}},
         ),
         columns={

@@ -336,6 +336,73 @@ def test_a_transaction_that_was_open_when_the_worker_died_is_ended_by_its_succes
         assert read(topics, "predictions") == [b"0", b"1"]
 
 
+@pytest.mark.parametrize("what", ["state", "positions"])
+def test_a_transaction_in_which_a_worker_was_killed_is_ended_by_another_one(
+    kafka, kafka_prefix, group, what
+):
+    # The broker would end it after a minute, and nothing can be read before.
+    timeouts = {"transaction_s": 60.0, "stall_s": 15.0}
+    with ExitStack() as stack:
+        topics = stack.enter_context(opened(kafka, kafka_prefix, timeouts=timeouts))
+        link = stack.enter_context(linked(topics, group, "b"))
+        dead = topics.client(group=group, instance="a", max_records=10)
+        stack.callback(dead.close)
+        both_settle(link, dead, 1)
+        [number] = dead.assigned
+        dead.commit([out("state", b"whole", number)])
+        write(topics, *numbered("events", 2, number))
+        poll(dead, 2)
+        dead._producer.begin_transaction()
+        if what == "state":
+            send(dead, topics, "state", b"half", number)
+        else:
+            send_offset(dead._producer, topics, group, 2, number)
+        remove(kafka, group, "a")  # as the broker does when it hears nothing for `session_s`
+        settle(link, n=2)
+        assert values(link.history({0: {}, 1: {}})) == [b"whole"]
+        copy_all(link, 2)
+        assert read(topics, "predictions") == [b"0", b"1"]
+        with pytest.raises(BrokerError):  # it was only slow: what it has begun is void
+            dead.commit([out("predictions", b"late")])
+        assert read(topics, "state") == [b"whole"]
+
+
+def test_a_transaction_of_a_worker_that_the_group_knows_is_left_alone(kafka, kafka_prefix, group):
+    with (
+        opened(kafka, kafka_prefix, partitions=3) as topics,
+        linked(topics, group, "a") as first,
+        linked(topics, group, "b", wait=False) as second,
+    ):
+        share(first, second)
+        first._producer.begin_transaction()
+        send(first, topics, "state", b"whole", 0)
+        with linked(topics, group, "c", wait=False) as third:
+            share(first, second, third)
+            timer = threading.Timer(1.0, first._producer.commit_transaction)
+            timer.daemon = True  # it would wait for ever to commit what another one has ended
+            timer.start()
+            assert values(second.history({0: {}})) == [b"whole"]
+            timer.join(PATIENCE_S)
+
+
+def share(*links):
+    """Poll, as workers of their own would, until each has partitions, by the same distribution."""
+
+    def poll_on(link):
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until and not (
+            all(each.assigned for each in links) and len({each.generation for each in links}) == 1
+        ):
+            link.poll(0.1)
+
+    threads = [threading.Thread(target=poll_on, args=(link,)) for link in links]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(link.assigned for link in links)
+
+
 # --- groups
 
 
@@ -583,11 +650,11 @@ def test_positions_that_an_open_transaction_holds_back_are_waited_for_but_not_fo
                 keep_polling(link)
 
 
-def send_offset(producer, topics, group, offset):
+def send_offset(producer, topics, group, offset, number=0):
     from kafka import TopicPartition
     from kafka.structs import OffsetAndMetadata
 
-    partition = TopicPartition(topics.names()["events"], 0)
+    partition = TopicPartition(topics.names()["events"], number)
     producer.send_offsets_to_transaction({partition: OffsetAndMetadata(offset, "", -1)}, group)
 
 
@@ -734,7 +801,11 @@ def abort(topics, found):
 
 def begin(link, topics, value):
     link._producer.begin_transaction()
-    link._producer.send(topics.names()["predictions"], value, b"k", partition=0).get(5.0)
+    send(link, topics, "predictions", value, 0)
+
+
+def send(link, topics, name, value, partition):
+    link._producer.send(topics.names()[name], value, b"k", partition=partition).get(5.0)
 
 
 def end_transactions_of(topics, group, instance):
