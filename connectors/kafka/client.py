@@ -159,6 +159,16 @@ class Connection:
                     "__consumer_offsets, which needs as many brokers as "
                     "offsets.topic.replication.factor says"
                 )
+            case (
+                kafka_errors.ProducerFencedError()
+                | kafka_errors.InvalidProducerEpochError()
+                | kafka_errors.IllegalGenerationError()
+                | kafka_errors.UnknownMemberIdError()
+            ):
+                return BrokerError(
+                    f"broker {where} refused to {doing}: this program was silent for too long, and "
+                    f"others do its work; start it again, nothing is lost ({brief(error)})"
+                )
             case kafka_errors.KafkaTimeoutError():
                 return BrokerError(f"broker {where} did not answer in time to {doing}")
             case _:
