@@ -15,6 +15,7 @@ import pytest
 
 from tests.helpers.page_scene import ROOMS, PageScene, known
 
+CARD = "#card"
 PATIENCE_MS = 60_000.0  # for what comes about by itself, even on a busy machine
 CHROMIUM = os.environ.get("STREAMGP_TEST_CHROMIUM") or shutil.which("chromium")
 # For each window Chromium draws lists below its address bar, which nobody opens, and starts a
@@ -63,6 +64,33 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageScene]
     scene.write(*known(getattr(request, "param", ROOMS), at=time.time()))
     yield scene
     scene.kill()
+
+
+# A field or a button takes Enter by itself.
+_NOTE_KEY = """addEventListener("keydown", (event) => {
+    const isTaken = event.defaultPrevented || event.key === "Enter";
+    answered = (isTaken && document.querySelector("#card")?.dataset.card) || null;
+}, { once: true })"""
+
+
+def press(page: Any, key: str) -> None:
+    """Answer the card in front by a key, and wait until another thing is there.
+
+    A card that came by itself a moment ago takes no keys: people press once more then. What was
+    answered takes none either.
+    """
+    from playwright.sync_api import expect
+
+    expect(page.locator(CARD)).to_be_visible()
+    end = time.monotonic() + PATIENCE_MS / 1000.0
+    while True:
+        page.evaluate(_NOTE_KEY)
+        page.keyboard.press(key)
+        if answered := page.evaluate("answered"):
+            break
+        assert time.monotonic() < end, f"no card takes {key}"
+        page.wait_for_timeout(100)
+    expect(page.locator(f'{CARD}[data-card="{answered}"]')).to_have_count(0)
 
 
 class Tabs:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from streamgp.interactive.messages import CLEAR_SINCE, Cancel, Event, Prediction
 from tests.helpers.page_scene import ROOMS, PageScene, challenge, features, known, label_request
 from tests.helpers.topics import wait_until
 from tests.helpers.worker_process import MAIN
-from tests.page.conftest import LAUNCH, missing
+from tests.page.conftest import CARD, LAUNCH, missing, press
 
 try:
     from playwright.sync_api import Request, expect
@@ -31,7 +30,6 @@ except ImportError:  # the fixture of the browser says so
     expect = missing
 
 Look = Callable[..., Any]
-CARD = "#card"
 # What the page says, rather than what it does with answers, is seen at night.
 by_night = pytest.mark.nightly
 
@@ -44,21 +42,6 @@ def ask(scene: PageScene, n: int, **fields: Any) -> None:
 def card_of(page: Any) -> str:
     """Return the id of the card in front."""
     return str(page.locator(CARD).get_attribute("data-card"))
-
-
-def press(page: Any, key: str) -> None:
-    """Answer the card in front by a key, and wait until another thing is there.
-
-    A card that came by itself a moment ago takes no keys: people press once more then. What was
-    answered takes none either.
-    """
-    answered = page.locator(f'{CARD}[data-card="{card_of(page)}"]')
-    for _ in range(3):
-        page.keyboard.press(key)
-        with suppress(AssertionError):
-            expect(answered).to_have_count(0, timeout=2000.0)
-            return
-    expect(answered).to_have_count(0)
 
 
 def all_sent(page: Any) -> None:

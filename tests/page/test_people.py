@@ -20,7 +20,7 @@ from tests.helpers.kafka_cases import opened as opened_kafka
 from tests.helpers.page_scene import ROOMS, known, label_request
 from tests.helpers.page_server import Served, answers, write
 from tests.helpers.topics import wait_until
-from tests.page.conftest import missing
+from tests.page.conftest import CARD, missing, press
 
 try:
     from playwright.sync_api import expect
@@ -28,7 +28,6 @@ except ImportError:  # the fixture of the browser says so
     expect = missing
 
 Open = Callable[..., Any]
-CARD = "#card"
 BROKERS = ("embedded", "kafka")
 
 
@@ -45,13 +44,6 @@ def card_of(page: Any) -> str:
     """Return the event of the card in front."""
     expect(page.locator(CARD)).to_be_visible()
     return str(page.locator(CARD).get_attribute("data-card")).split("/")[1]
-
-
-def press(page: Any, key: str) -> None:
-    """Press a key, and wait for another card or none."""
-    event = card_of(page)
-    page.keyboard.press(key)
-    expect(page.locator(f'{CARD}[data-card="ann/{event}/label"]')).to_have_count(0)
 
 
 @pytest.fixture(
@@ -117,8 +109,9 @@ def test_two_people_see_each_other_and_never_the_same_card(open_page: Open, tmp_
             # The next card is shown ahead, until the server has said that another annotator has it.
             wait_until(lambda: card_of(pages["ann"]) != card_of(pages["ben"]))
             for page in pages.values():
-                page.wait_for_timeout(750)  # keys are off where a card has changed by itself
                 press(page, "1")
+                # Only then the card in front is sure to be this person's.
+                expect(page.locator(".past-answer.unsent")).to_have_count(0)
         invites.revoke("ben")
         pages["ben"].reload()
         expect(pages["ben"].get_by_role("heading", name="You need an invite")).to_be_visible()
