@@ -946,6 +946,7 @@ def test_quiet_hours_are_kept(scene: PageScene, look: Look) -> None:
         at = time.localtime(time.time() + 3600 * hours)
         page.get_by_label(name).fill(time.strftime("%H:%M", at))
     page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)  # saved
     page.reload()
     expect(page.get_by_role("heading", name="Quiet hours")).to_be_visible()
     expect(page.locator(".rest")).to_contain_text("Questions wait until ")
