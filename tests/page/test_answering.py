@@ -804,7 +804,7 @@ def test_changed_answer_may_be_a_new_label_and_is_no_typing_error_of_a_known_one
         expect(dialog.locator(".grid button")).to_have_text(shown)
         page.keyboard.press("Enter")
         expect(page.locator(".past-answer").first).to_contain_text(learned)
-    assert [one.y for one in scene.answers()] == ["bathroom", "kitchen", "attic"]
+    wait_until(lambda: [one.y for one in scene.answers()] == ["bathroom", "kitchen", "attic"])
 
 
 @by_night
@@ -1248,6 +1248,7 @@ def test_double_click_counts_once(scene: PageScene, look: Look) -> None:
     double_click("Don't know")
     double_click("hall")
     page.wait_for_timeout(500)
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(2)
     assert given(scene) == {"e0": None, "e1": "hall"}
     double_click("Undo: hall")
     expect(page.locator(".again")).to_be_visible()

@@ -225,6 +225,7 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
             expect(text).to_have_text(written, use_inner_text=True)
         page.get_by_role("button", name=HOSTILE[1], exact=True).first.click()
     expect(page.locator(".rest.done")).to_be_visible()
+    expect(page.locator(".past-answer.unsent")).to_have_count(0)
     assert [one.y for one in scene.answers()] == [HOSTILE[2], HOSTILE[1], HOSTILE[1]]
 
 
