@@ -688,18 +688,15 @@ def test_skipped_card_stays_behind_whatever_was_asked_before(scene: PageScene, l
     scene.start()
     page = look(service_workers="block")
     expect(page.locator(f'{CARD}[data-card="ann/e0/label"]')).to_be_visible()
-    page.wait_for_timeout(500)
     held: list[Any] = []
-    page.route("**/api/next", lambda route: held.append((route, route.fetch())))
+    page.route("**/api/next", lambda route: held.append((route, route.fetch())), times=1)
     page.evaluate("dispatchEvent(new Event('online'))")  # the page asks again
-    page.wait_for_timeout(500)
-    assert len(held) == 1
+    wait_until(lambda: bool(page.wait_for_timeout(10) or held))
     with page.expect_response("**/api/skip"):
         press(page, "s")
     page.wait_for_timeout(200)
     for route, reply in held:
         route.fulfill(response=reply)
-    page.unroute("**/api/next")
     page.wait_for_timeout(500)
     order = []
     for key in ("1", "2", "3"):
@@ -1041,13 +1038,14 @@ def test_alone_nobody_takes_the_question_that_is_shown(scene: PageScene, look: L
     scene.start()
     page = look()
     expect(page.locator(f'{CARD}[data-card="ann/e0/label"]')).to_be_visible()
-    page.wait_for_timeout(500)
     held: list[Any] = []
     page.route("**/api/next", lambda route: held.append(route))  # what is loaded ahead stays
+    page.evaluate("dispatchEvent(new Event('online'))")  # the page asks again
+    wait_until(lambda: bool(page.wait_for_timeout(10) or held))
     scene.write(label_request(2, at=time.time() - 120.0))
-    page.wait_for_timeout(500)
+    expect(page.locator(".tiles dd").first).to_have_text("3")
     press(page, "1")
-    wait_until(lambda: len(scene.answers()) == 1)
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
     page.wait_for_timeout(500)
     assert card_of(page) == "ann/e1/label"
     expect(page.locator("#notice")).to_be_hidden()
