@@ -1272,6 +1272,16 @@ def test_held_enter_takes_back_one_answer(scene: PageScene, look: Look) -> None:
     assert page.locator(".past-answer").count() == 2
 
 
+def stopped(page: Any, scene: PageScene) -> None:
+    """Open the page once more, with a clock that stands still: keys and clicks are off by it."""
+    page.goto("about:blank")
+    page.clock.install()
+    with page.expect_response("**/api/stream"):  # which says what vanishes
+        page.goto(scene.url)
+    expect(page.locator(CARD)).to_be_visible()
+    page.clock.pause_at(time.time() + 10.0)
+
+
 def vanish(page: Any, event: str) -> None:
     """Let the card of an event vanish, as if it were answered elsewhere."""
     page.evaluate(
@@ -1286,12 +1296,14 @@ def vanish(page: Any, event: str) -> None:
 def test_click_that_meets_another_card_does_not_answer(scene: PageScene, look: Look) -> None:
     ask(scene, 3)
     scene.start()
-    page = look()
+    page = look(alone=True)
+    stopped(page, scene)
     place = page.get_by_role("button", name="hall", exact=True).bounding_box()
     vanish(page, "e0")
     page.mouse.click(place["x"] + 9, place["y"] + 9)
     page.wait_for_timeout(750)
     assert card_of(page) == "ann/e1/label"
+    page.clock.run_for(750)
     page.mouse.click(place["x"] + 9, place["y"] + 9)
     wait_until(lambda: given(scene) == {"e0": "study", "e1": "hall"})
 
@@ -1302,14 +1314,16 @@ def test_word_that_is_typed_on_as_its_card_vanishes_does_not_answer(
     """Keys are off until there is a pause."""
     ask(scene, 3)
     scene.start()
-    page = look()
-    expect(page.locator(CARD)).to_be_visible()
+    page = look(alone=True)
+    stopped(page, scene)
     page.keyboard.press("n")
     page.keyboard.type("roo")
     vanish(page, "e0")
-    page.keyboard.type("m numbered", delay=150)
+    for key in "m numbered":
+        page.keyboard.press(key)
+        page.clock.run_for(150)
     assert card_of(page) == "ann/e1/label"
-    page.wait_for_timeout(750)
+    page.clock.run_for(750)
     page.keyboard.press("3")
     wait_until(lambda: given(scene) == {"e0": "study", "e1": "den"})
 
