@@ -300,7 +300,10 @@ def test_a_banner_says_whose_answers_are_set_aside_and_accuses_nobody(
             name: f"http://127.0.0.1:{served.port}/join/{invites.invite(name, key='ann')}"
             for name in ("ann", "eve", "zoe")
         }
-        pages = {name: entered(open_page(link, locale=locale)) for name, link in links.items()}
+        pages = {"ann": entered(open_page(links["ann"], locale=locale))}
+        card_of(pages["ann"])  # the others come once she has the only question
+        for name in ("eve", "zoe"):
+            pages[name] = entered(open_page(links[name], locale=locale))
         for page in pages.values():
             expect(page.locator("#set-aside")).to_be_hidden()
         press(pages["ann"], "1")
