@@ -138,7 +138,7 @@ def many(path: Path) -> None:
                 page = opened(chromium, scene.url, viewport=PHONE, color_scheme="dark")
                 save(page.screenshot(), path)
         finally:
-            scene.kill()
+            scene.close()
 
 
 def comparison(path: Path) -> None:

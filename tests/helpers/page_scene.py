@@ -60,9 +60,10 @@ class PageScene:
 
     def __init__(self, directory: Path, settings: str = "") -> None:
         self.directory = directory
-        self._port = _free_port()
+        # Bound until the end, or while there is no page another program may get the port.
+        self._bound = _free_port()
         self._process: ForkServerProcess | None = None
-        self.url = f"http://127.0.0.1:{self._port}"
+        self.url = f"http://127.0.0.1:{self._bound.getsockname()[1]}"
         (directory / "w.toml").write_text(f'broker = "file://{directory}/topics"\n{settings}')
         EmbeddedTopics(directory / "topics").create()
 
@@ -116,6 +117,11 @@ class PageScene:
             self._process.join()
             self._process = None
 
+    def close(self) -> None:
+        """Kill the page, and give its port back."""
+        self.kill()
+        self._bound.close()
+
     def log(self) -> str:
         """Return the output of the page."""
         return (self.directory / "page.log").read_text(errors="replace")
@@ -134,15 +140,20 @@ class PageScene:
 _ports: set[int] = set()
 
 
-def _free_port() -> int:
-    """Return a port that no scene has had: browsers keep what they store by address."""
+def _free_port() -> socket.socket:
+    """Return a socket on a port that no scene has had: browsers keep what they store by address.
+
+    It does not listen, so that a page can.
+    """
     while True:
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            port: int = found.getsockname()[1]
+        found = socket.socket()
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
         if port not in _ports:
             _ports.add(port)
-            return port
+            return found
+        found.close()
 
 
 # --- Messages

@@ -63,7 +63,7 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageScene]
     scene = PageScene(tmp_path)
     scene.write(*known(getattr(request, "param", ROOMS), at=time.time()))
     yield scene
-    scene.kill()
+    scene.close()
 
 
 # A field or a button takes Enter by itself.

@@ -329,7 +329,7 @@ def test_a_hundred_answers_survive_a_server_that_is_killed(tmp_path: Path) -> No
                 killer.join()
                 scene.start()
     finally:
-        scene.kill()
+        scene.close()
     found = scene.answers()
     assert [answer.event_id for answer in found] == [f"e{n}" for n in range(n_questions)]
     assert [answer.y for answer in found] == [f"l{n % 7}" for n in range(n_questions)]
