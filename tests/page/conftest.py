@@ -28,7 +28,11 @@ _OFF = (
     "ThirdPartyStoragePartitioning,"
     "SpareRendererForSitePerProcess,WebUIOmniboxAimPopup,WebUIOmniboxPopup"
 )
-LAUNCH = {"executable_path": CHROMIUM, "args": ["--no-sandbox", f"--disable-features={_OFF}"]}
+LAUNCH = {
+    "executable_path": CHROMIUM,
+    "args": ["--no-sandbox", f"--disable-features={_OFF}"],
+    "timeout": PATIENCE_MS,
+}
 
 
 def missing(what: str) -> None:

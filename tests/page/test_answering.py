@@ -22,7 +22,7 @@ from streamgp.interactive.messages import CLEAR_SINCE, Cancel, Event, Prediction
 from tests.helpers.page_scene import ROOMS, PageScene, challenge, features, known, label_request
 from tests.helpers.topics import wait_until
 from tests.helpers.worker_process import MAIN
-from tests.page.conftest import CARD, LAUNCH, missing, press
+from tests.page.conftest import CARD, LAUNCH, PATIENCE_MS, missing, press
 
 try:
     from playwright.sync_api import Request, expect
@@ -1143,6 +1143,7 @@ def test_answers_are_sent_though_the_browser_stores_nothing(
     ask(scene, 4)
     scene.start()
     context = browser.browser_type.launch_persistent_context(tmp_path / "profile", **LAUNCH)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     page.goto(scene.url)
     expect(page.locator(CARD)).to_be_visible()
@@ -1383,7 +1384,7 @@ def test_clock_set_back_keeps_no_question_away(scene: PageScene, look: Look) -> 
         " headers: { 'X-Streamgp': '1', 'Content-Type': 'application/json' } }))"
     )
     page.clock.run_for(31_000)
-    expect(page.locator(CARD)).to_be_visible(timeout=10_000.0)
+    expect(page.locator(CARD)).to_be_visible()
 
 
 def test_enter_that_ends_a_composition_takes_no_label(scene: PageScene, look: Look) -> None:

@@ -226,7 +226,7 @@ def test_a_page_in_the_background_tells_of_a_new_question(open_page: Open) -> No
             const { prototype } = ServiceWorkerRegistration;
             const show = prototype.showNotification;
             window.shown = new Promise((resolve) => {
-                setTimeout(resolve, 10_000, false);
+                setTimeout(resolve, 60_000, false);
                 prototype.showNotification = async function (...words) {
                     await show.apply(this, words);
                     resolve(true);
