@@ -759,7 +759,15 @@ def test_late_history_hides_no_answer_and_no_change(scene: PageScene, look: Look
     scene.start()
     page = look(service_workers="block")
     held: list[Any] = []
-    page.route("**/api/history", lambda route: held.append((route, route.fetch())))
+
+    def hold(route: Any) -> None:
+        reply = route.fetch()
+        if reply.json()["history"]:
+            held.append((route, reply))
+        else:  # asked for at the start
+            route.fulfill(response=reply)
+
+    page.route("**/api/history", hold)
 
     def arrive(number: int) -> None:
         route, reply = held[number]
@@ -779,6 +787,7 @@ def test_late_history_hides_no_answer_and_no_change(scene: PageScene, look: Look
     page.get_by_role("dialog").get_by_role("button", name="study").click()
     wait_until(lambda: bool(page.wait_for_timeout(10) or len(held) == 3))
     arrive(2)
+    expect(page.locator(".past-answer").first).to_contain_text("study")
     arrive(1)
     assert "study" in page.locator(".past-answer").first.text_content()
 
