@@ -70,11 +70,14 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageScene]
     scene.close()
 
 
-# A field or a button takes Enter by itself.
-_NOTE_KEY = """addEventListener("keydown", (event) => {
-    const isTaken = event.defaultPrevented || event.key === "Enter";
-    answered = (isTaken && document.querySelector("#card")?.dataset.card) || null;
-}, { once: true })"""
+# The card is noted first: where nothing is stored, the next one is there before the key is done.
+_NOTE_KEY = """addEventListener("keydown", () => {
+    const card = document.querySelector("#card")?.dataset.card;
+    addEventListener("keydown", (event) => {
+        // A field or a button takes Enter by itself.
+        answered = (event.defaultPrevented || event.key === "Enter") && card;
+    }, { once: true });
+}, { capture: true, once: true })"""
 
 
 def press(page: Any, key: str) -> None:
