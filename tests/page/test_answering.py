@@ -1185,6 +1185,27 @@ def test_answers_are_sent_though_what_the_browser_stores_is_cleared(
     assert len(given(scene)) == 3
 
 
+def test_answers_are_sent_though_the_browser_ends_what_it_stores(
+    scene: PageScene, look: Look
+) -> None:
+    """As on a full disk, or where data are cleared while an answer is written."""
+    ask(scene, 1)
+    scene.start()
+    page = look()
+    expect(page.locator(CARD)).to_be_visible()
+    page.evaluate("""() => {
+        const { add } = IDBObjectStore.prototype;
+        IDBObjectStore.prototype.add = function (entry) {
+            const asked = add.call(this, entry);
+            this.transaction.abort();
+            return asked;
+        };
+    }""")
+    press(page, "3")
+    all_sent(page)
+    assert given(scene) == {"e0": "den"}
+
+
 def test_what_a_proxy_says_refuses_no_answer(scene: PageScene, look: Look) -> None:
     """While the server is replaced, its proxy may have a page of its own for what is not found."""
     ask(scene, 3)

@@ -42,9 +42,7 @@ class Entries {
   /** Run a function in one transaction, and return its result once it is committed. */
   async change(task) {
     const transaction = this.database.transaction(ENTRIES, "readwrite");
-    const done = finished(transaction);
-    const result = await task(transaction.objectStore(ENTRIES));
-    await done;
+    const [result] = await Promise.all([task(transaction.objectStore(ENTRIES)), finished(transaction)]);
     return result;
   }
 
