@@ -167,7 +167,7 @@ def test_nothing_is_called_done_before_the_server_has_said_so(
     """Back from a break without a card in front, the page does not know whether there is one."""
     ask(scene, 2 + N_RESERVE)
     scene.start()
-    page = look()
+    page = look(service_workers="block")
     expect(page.locator(CARD)).to_be_visible()
     page.context.set_offline(True)
     expect(page.locator("#connection")).to_be_visible()
@@ -241,7 +241,7 @@ def test_expired_question_is_not_asked_without_a_connection(scene: PageScene, lo
 def test_reserve_that_comes_late_asks_nothing_twice(scene: PageScene, look: Look) -> None:
     ask(scene, 4)
     scene.start()
-    page = look(alone=True)
+    page = look(alone=True, service_workers="block")
     page.goto("about:blank")  # or its request might be held
     page.clock.install()
     held = []
@@ -271,7 +271,7 @@ def test_reserve_that_comes_late_asks_nothing_twice(scene: PageScene, look: Look
 def test_nobody_waits_long_for_a_network_that_answers_nothing(scene: PageScene, look: Look) -> None:
     ask(scene, 4)
     scene.start()
-    page = look()
+    page = look(service_workers="block")
     open_again(page, scene)
     page.route(re.compile("/api/(?!stream)"), lambda _route: None)
     cards = []
@@ -1045,7 +1045,7 @@ def test_alone_nobody_takes_the_question_that_is_shown(scene: PageScene, look: L
     """A more useful question that came meanwhile is the next one."""
     ask(scene, 2)
     scene.start()
-    page = look()
+    page = look(service_workers="block")
     expect(page.locator(f'{CARD}[data-card="ann/e0/label"]')).to_be_visible()
     held: list[Any] = []
     page.route("**/api/next", lambda route: held.append(route))  # what is loaded ahead stays
@@ -1067,7 +1067,7 @@ def test_alone_nobody_takes_the_question_that_is_shown(scene: PageScene, look: L
 def test_a_screen_reader_hears_what_is_shown(scene: PageScene, look: Look) -> None:
     ask(scene, 2)
     scene.start()
-    page = look()
+    page = look(service_workers="block")
     expect(page.locator(CARD)).to_be_visible()
     # What appears in a region is announced only if the region was there before.
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
