@@ -63,7 +63,7 @@ class KafkaWorkerClient(WorkerClient):
     # _told      the assignment that the worker knows of
     # _awake     clock of the time spent waiting
     # _lags      the lags since the last poll, None if not requested
-    # _others    instance names of the other members at the last assignment
+    # _others    instance names of the other members, at the start and then at the last assignment
     # _shapes    the topics as they were when this worker started
     # _foreign   positions that another program had set by then; empty once reported
     # _stalls    since when partitions have yielded none of their waiting records
@@ -93,6 +93,7 @@ class KafkaWorkerClient(WorkerClient):
         self._tracked_at = 0.0
         self._shapes = self._checked_shapes()
         self._others: set[str] = set()
+        self._follow_members()  # one that is dead by now will be given up before we are a member
         self._producer = self._producer_of(instance)
         try:
             self._member = GroupConsumer(connection, group=group, instance=instance)
@@ -302,7 +303,7 @@ class KafkaWorkerClient(WorkerClient):
             for name in sorted(self._others - members):
                 with suppress(BrokerError):
                     self._end_transaction_of(name)
-            self._others = set(members)
+            self._others = members
 
     def _end_transaction_of(self, instance: str) -> None:
         """End the open transaction of another worker, if there is one, by taking over its id."""

@@ -347,7 +347,7 @@ def test_a_transaction_in_which_a_worker_was_killed_is_ended_by_another_one(
         link = stack.enter_context(linked(topics, group, "b"))
         dead = topics.client(group=group, instance="a", max_records=10)
         stack.callback(dead.close)
-        both_settle(link, dead, 1)
+        all_settle(link, dead, n=1)
         [number] = dead.assigned
         dead.commit([out("state", b"whole", number)])
         write(topics, *numbered("events", 2, number))
@@ -369,40 +369,40 @@ def test_a_transaction_in_which_a_worker_was_killed_is_ended_by_another_one(
         assert read(topics, "state") == [b"whole"]
 
 
+def test_a_transaction_in_which_the_only_worker_was_killed_is_ended_by_one_of_another_name(
+    kafka, kafka_prefix, group
+):
+    timeouts = {"transaction_s": 60.0, "stall_s": 15.0}
+    with ExitStack() as stack:
+        topics = stack.enter_context(opened(kafka, kafka_prefix, timeouts=timeouts))
+        dead = topics.client(group=group, instance="a", max_records=10)
+        stack.callback(dead.close)
+        settle(dead, n=2)
+        dead.commit([out("state", b"whole")])
+        dead._producer.begin_transaction()
+        send(dead, topics, "state", b"half", 0)
+        link = stack.enter_context(linked(topics, group, "b", wait=False))
+        remove(kafka, group, "a")  # before the other one is a member
+        settle(link, n=2)
+        assert values(link.history({0: {}, 1: {}})) == [b"whole"]
+
+
 def test_a_transaction_of_a_worker_that_the_group_knows_is_left_alone(kafka, kafka_prefix, group):
     with (
-        opened(kafka, kafka_prefix, partitions=3) as topics,
+        opened(kafka, kafka_prefix, partitions=6) as topics,
         linked(topics, group, "a") as first,
         linked(topics, group, "b", wait=False) as second,
     ):
-        share(first, second)
+        all_settle(first, second, n=3)
         first._producer.begin_transaction()
         send(first, topics, "state", b"whole", 0)
         with linked(topics, group, "c", wait=False) as third:
-            share(first, second, third)
+            all_settle(first, second, third, n=2)
             timer = threading.Timer(1.0, first._producer.commit_transaction)
             timer.daemon = True  # it would wait for ever to commit what another one has ended
             timer.start()
             assert values(second.history({0: {}})) == [b"whole"]
             timer.join(PATIENCE_S)
-
-
-def share(*links):
-    """Poll, as workers of their own would, until each has partitions, by the same distribution."""
-
-    def poll_on(link):
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until and not (
-            all(each.assigned for each in links) and len({each.generation for each in links}) == 1
-        ):
-            link.poll(0.1)
-
-    threads = [threading.Thread(target=poll_on, args=(link,)) for link in links]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(link.assigned for link in links)
 
 
 # --- groups
@@ -416,7 +416,7 @@ def test_two_workers_share_the_partitions_of_all_inputs_alike(kafka, kafka_prefi
         assert first.assigned == {0, 1, 2, 3}
         generation = first.generation
         with linked(topics, group, "b", wait=False) as second:
-            both_settle(first, second, 2)
+            all_settle(first, second, n=2)
             assert first.generation == second.generation == generation + 1
             assert first.assigned | second.assigned == {0, 1, 2, 3}
             write(topics, *[out(t, b"%d" % n, n) for t in ("events", "answers") for n in range(4)])
@@ -425,12 +425,21 @@ def test_two_workers_share_the_partitions_of_all_inputs_alike(kafka, kafka_prefi
                 assert found == {(t, n) for t in ("events", "answers") for n in link.assigned}
 
 
-def both_settle(first, second, n):
-    thread = threading.Thread(target=settle, args=(second,), kwargs={"n": n})
-    thread.start()
-    settle(first, n=n)
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+def all_settle(*links, n):
+    """Poll, as workers of their own would, until each has n partitions."""
+
+    def poll_on(link):
+        until = time.monotonic() + PATIENCE_S
+        while any(len(each.assigned) != n for each in links):
+            assert time.monotonic() < until, f"{link.assigned} after {PATIENCE_S} s"
+            assert link.poll(0.1) == []
+
+    threads = [threading.Thread(target=poll_on, args=(link,)) for link in links]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(link.assigned) for link in links] == [n] * len(links)
 
 
 def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_move(topics, group):
@@ -457,7 +466,7 @@ def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_m
 
 def test_a_worker_that_ends_leaves_its_partitions_when_its_session_runs_out(topics, group):
     with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
-        both_settle(first, second, 1)
+        all_settle(first, second, n=1)
         write(topics, *numbered("events", 3, min(second.assigned)))
         generation = first.generation
         second.close()
@@ -470,7 +479,7 @@ def test_a_worker_that_ends_leaves_its_partitions_when_its_session_runs_out(topi
 def test_a_worker_that_comes_back_in_time_has_its_partitions_and_disturbs_nobody(topics, group):
     with linked(topics, group, "a") as first:
         with linked(topics, group, "b", wait=False) as second:
-            both_settle(first, second, 1)
+            all_settle(first, second, n=1)
             generation, numbers = first.generation, second.assigned
         with linked(topics, group, "b") as second:
             first.poll(0.5)
