@@ -12,8 +12,9 @@ seconds. The worker's own partitions are those that it had, or those that a star
 over. Workers, sender and reader share the cores with the broker, and a Python process takes a
 second or more until it is a worker.
 
-A worker is rarely killed inside a transaction. To see that too, one is killed and a transaction
-begun in its name at once: a record of the state and the group's position in each of its partitions.
+Only some of the killed workers leave a transaction open. To see that too, one is killed and a
+transaction begun in its name at once: a record of the state and the group's position in each of its
+partitions.
 
 """
 

@@ -167,7 +167,8 @@ class Connection:
             ):
                 return BrokerError(
                     f"broker {where} refused to {doing}: this program was silent for too long, and "
-                    f"others do its work; start it again, nothing is lost ({brief(error)})"
+                    "its work was given to others or undone; start it again, nothing is lost "
+                    f"({brief(error)})"
                 )
             case kafka_errors.KafkaTimeoutError():
                 return BrokerError(f"broker {where} did not answer in time to {doing}")

@@ -61,7 +61,7 @@ class PageScene:
     def __init__(self, directory: Path, settings: str = "") -> None:
         self.directory = directory
         # Bound until the end, or while there is no page another program may get the port.
-        self._bound = _free_port()
+        self._bound = _bound_socket()
         self._process: ForkServerProcess | None = None
         self.url = f"http://127.0.0.1:{self._bound.getsockname()[1]}"
         (directory / "w.toml").write_text(f'broker = "file://{directory}/topics"\n{settings}')
@@ -140,7 +140,7 @@ class PageScene:
 _ports: set[int] = set()
 
 
-def _free_port() -> socket.socket:
+def _bound_socket() -> socket.socket:
     """Return a socket on a port that no scene has had: browsers keep what they store by address.
 
     It does not listen, so that a page can.
