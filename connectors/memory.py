@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from operator import attrgetter
 from threading import Condition
 from time import monotonic
@@ -252,22 +252,22 @@ class MemoryWorkerClient(WorkerClient):
     def generation(self) -> int:
         return self._generation
 
-    def poll(self, timeout_s: float) -> list[Record]:
+    def poll(self, timeout_s: float, held: Set[int] = frozenset()) -> list[Record]:
         """Return the next inputs, answers before events; none if partitions come or go."""
         until = monotonic() + timeout_s
         with self._logs.news:
             while True:
                 self._check()
                 is_news = self._follow()
-                records = self._next()
+                records = self._next(held)
                 left = until - monotonic()
                 if records or is_news or left <= 0.0:
                     return records
                 self._logs.news.wait(left)
 
-    def history(
+    def history_batches(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
-    ) -> Iterator[Record]:
+    ) -> Iterator[Sequence[Record]]:
         with self._logs.news:
             self._check()
             found = [
@@ -276,7 +276,7 @@ class MemoryWorkerClient(WorkerClient):
                 for topic in COMPACTED
                 for record in self._logs.after(topic, number, offsets.get(topic, 0))
             ]
-        return _told(found, progress)
+        return _batches(found, progress)
 
     def commit(self, outgoing: Sequence[Outgoing]) -> dict[Place, int]:
         with self._logs.news:
@@ -336,10 +336,10 @@ class MemoryWorkerClient(WorkerClient):
         since = self._group.since(number, self)
         return since is not None and since <= self._generation
 
-    def _next(self) -> list[Record]:
-        """Return the next records of all partitions, starting with another one each time."""
+    def _next(self, held: Set[int]) -> list[Record]:
+        """Return the next records of the other partitions, starting with another one each time."""
         self._n_polls += 1
-        numbers = sorted(self._assigned)
+        numbers = sorted(self._assigned - held)
         first = self._n_polls % max(1, len(numbers))
         records: list[Record] = []
         for topic in WORKER_INPUTS:
@@ -352,11 +352,12 @@ class MemoryWorkerClient(WorkerClient):
         return records
 
 
-def _told(records: list[Record], progress: Progress | None) -> Iterator[Record]:
-    for n_done, record in enumerate(records, start=1):
-        yield record
-        if progress is not None and n_done % _TOLD_EVERY == 0:
-            progress(n_done, len(records))
+def _batches(records: list[Record], progress: Progress | None) -> Iterator[list[Record]]:
+    for start in range(0, len(records), _TOLD_EVERY):
+        batch = records[start : start + _TOLD_EVERY]
+        yield batch
+        if progress is not None and len(batch) == _TOLD_EVERY:
+            progress(start + _TOLD_EVERY, len(records))
 
 
 _MANY = 500

@@ -10,7 +10,8 @@ here once, and what only a cluster can report has a default.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from typing import Literal, Protocol, TypeAlias, get_args
 
 import msgspec
@@ -243,20 +244,33 @@ class WorkerClient(Protocol):
         step, others may have worked on any partition, including those that this worker has again.
         """
 
-    def poll(self, timeout_s: float) -> list[Record]:
+    def poll(self, timeout_s: float, held: Set[int] = frozenset()) -> list[Record]:
         """Return the next inputs: of each partition in order, answers before events.
 
         Returns early with what is available. Records of a partition may come together with the news
         that it is assigned.
+
+        Parameters
+        ----------
+        held
+            Partitions of which nothing is returned: their records wait for a later poll.
+
         """
 
     def history(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
     ) -> Iterator[Record]:
+        """Return the records of `history_batches`."""
+        return chain.from_iterable(self.history_batches(starts, progress))
+
+    def history_batches(
+        self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
+    ) -> Iterator[Sequence[Record]]:
         """Return what was written to `state` and `consensus` of some partitions, to their end.
 
         It includes everything committed by any worker before this call, and nothing that was
-        aborted.
+        aborted. A batch is empty if no record has come for a moment. Between two batches the caller
+        may poll and commit.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic, sleep
@@ -301,10 +301,10 @@ class EmbeddedWorkerClient(WorkerClient):
         """0 after the first poll: no other worker ever gets the partition."""
         return 0 if self._has_polled else -1
 
-    def poll(self, timeout_s: float) -> list[Record]:
+    def poll(self, timeout_s: float, held: Set[int] = frozenset()) -> list[Record]:
         self._check()
         self._has_polled = True
-        records = _wait_for(self._read, timeout_s)
+        records = [] if held else _wait_for(self._read, timeout_s)
         self._taken_back += [
             Outgoing(topic="consensus", key=record.key, value=None)
             for record in records
@@ -312,9 +312,9 @@ class EmbeddedWorkerClient(WorkerClient):
         ]
         return records
 
-    def history(
+    def history_batches(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
-    ) -> Iterator[Record]:
+    ) -> Iterator[Sequence[Record]]:
         self._check()
         spans: list[tuple[TopicName, int, int]] = []
         n_all = 0
@@ -416,7 +416,7 @@ class EmbeddedWorkerClient(WorkerClient):
 
     def _history(
         self, spans: Sequence[tuple[TopicName, int, int]], n_all: int, progress: Progress | None
-    ) -> Iterator[Record]:
+    ) -> Iterator[list[Record]]:
         n_done = n_told = 0
         for topic, start, end in spans:
             while True:
@@ -425,7 +425,7 @@ class EmbeddedWorkerClient(WorkerClient):
                     records = self._database.records(TABLES[topic], start, _MANY, end)
                 if not records:
                     break
-                yield from records
+                yield records
                 start = records[-1].offset + 1
                 n_done += len(records)
                 if progress is not None and n_done - n_told >= _TOLD_EVERY:

@@ -10,7 +10,7 @@ were last read is kept here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from functools import partial
 from itertools import groupby, islice
@@ -390,7 +390,9 @@ class Prefetch:
             or (place[0] != "answers" and len(queue) >= many)
         }
 
-    def take(self, behind: Mapping[int, int | None], now: float) -> list[Record]:
+    def take(
+        self, behind: Mapping[int, int | None], now: float, held: Set[int] = frozenset()
+    ) -> list[Record]:
         """Return the records to process next.
 
         Parameters
@@ -401,10 +403,12 @@ class Prefetch:
         now
             Seconds, on the clock of `assign` and `put`; it should stand still while no client
             waits.
+        held
+            Partitions of which nothing is returned.
 
         """
         taken: list[Record] = []
-        numbers = self._in_turn()
+        numbers = [number for number in self._in_turn() if number not in held]
         for topic in WORKER_INPUTS:
             for number in numbers:
                 if topic == "events" and self._answers_come(number, behind.get(number), now):

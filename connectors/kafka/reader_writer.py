@@ -278,8 +278,10 @@ def read_history(
     *,
     progress: Progress | None,
     keep_alive: Callable[[], None],
-) -> Iterator[Record]:
-    """Return the records of `state` and `consensus` of all these partitions, in one pass.
+) -> Iterator[list[Record]]:
+    """Return batches of the records of `state` and `consensus` of all these partitions.
+
+    They are read in one pass; a batch is empty if none has come for a moment.
 
     Parameters
     ----------
@@ -333,9 +335,9 @@ def read_history(
                 batches = consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY_RECORDS)
                 for partition, found in batches.items():
                     end = ends[partition]
-                    for record in found:
-                        if record.offset < end:
-                            yield record
+                    yield [record for record in found if record.offset < end]
+                if not batches:
+                    yield []
                 now = monotonic()
                 if _advance(consumer, at, ends):
                     moved_at = now

@@ -9,7 +9,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
@@ -111,7 +111,7 @@ class KafkaWorkerClient(WorkerClient):
         membership = self._member.membership
         return -1 if membership is None else int(membership.generation_id)
 
-    def poll(self, timeout_s: float) -> list[Record]:
+    def poll(self, timeout_s: float, held: Set[int] = frozenset()) -> list[Record]:
         """Return the next inputs, answers before events; none if partitions were reassigned.
 
         While the group rebalances, it waits for the outcome, at most a few seconds.
@@ -143,7 +143,7 @@ class KafkaWorkerClient(WorkerClient):
                         self._told = member.n_moves
                         self._follow_members()
                         return []
-                    records = self._inputs.take(self._answers_behind(), self._awake())
+                    records = self._inputs.take(self._answers_behind(), self._awake(), held)
                     if records:
                         return self._note(records)
                 left_s = max(0.0, start + timeout_s - monotonic())
@@ -154,9 +154,9 @@ class KafkaWorkerClient(WorkerClient):
         except CLIENT_ERRORS as error:
             raise self._fail(error, "read") from error
 
-    def history(
+    def history_batches(
         self, starts: Mapping[int, Mapping[TopicName, int]], progress: Progress | None = None
-    ) -> Iterator[Record]:
+    ) -> Iterator[Sequence[Record]]:
         self._check()
         return read_history(
             self._administration,

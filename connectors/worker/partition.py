@@ -8,7 +8,7 @@ the start: a snapshot that does not fit, for whatever reason, is ignored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -228,8 +228,13 @@ class Partition:
         except SnapshotError as error:
             self.start_over(str(error))
 
-    def bring_up(self, history: History) -> bool:
-        """Load what the topics hold beyond `starts`.
+    def bring_up(self, history: History) -> None:
+        """Load what the topics hold beyond `starts`, at once; see `bring_up_by_key`."""
+        for _ in self.bring_up_by_key(history):
+            pass
+
+    def bring_up_by_key(self, history: History) -> Generator[None, None, bool]:
+        """Load what the topics hold beyond `starts`, key by key.
 
         Returns
         -------
@@ -248,7 +253,7 @@ class Partition:
 
         """
         try:
-            self._bring_up(history)
+            yield from self._bring_up(history)
         except HistoryError as error:
             raise UnfitTopicsError(f"partition {self.number}: {error}") from error
         except SnapshotError as error:
@@ -411,7 +416,7 @@ class Partition:
         self.environment = {} if snapshot.environment is None else snapshot.environment
         self.is_signed = self.environment == environment()
 
-    def _bring_up(self, history: History) -> None:
+    def _bring_up(self, history: History) -> Iterator[None]:
         losses = Losses(self.number, history)
         if (cut := losses.error()) is not None:  # independent of any learner
             raise cut
@@ -439,6 +444,7 @@ class Partition:
                 key = entity if self._settings.keyed else None
                 log = self._with_deleted(history, entity, parts, lines)
                 self.loops.take_over(key, parts, log)
+            yield
         if not self.starts and (lost := losses.error()) is not None:
             raise lost
         self.early.take_over(history.early())

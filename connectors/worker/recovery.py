@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from time import perf_counter
 from typing import Any
 
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import ShortTopicError, Topics, WorkerClient
+from connectors.topics import ShortTopicError, TopicName, Topics, WorkerClient
 from connectors.wire.state_records import CONFIGURATION, History, parts_of
 from connectors.worker.compatibility import check_environment
 from connectors.worker.logging import WorkerLog, in_ms
@@ -56,8 +57,10 @@ class Restorer:
         self._log = log
         self._strict = strict
 
-    def restored(self, numbers: Sequence[int]) -> dict[int, Partition]:
-        """Restore partitions to the state in the topics.
+    def steps(
+        self, partitions: dict[int, Partition], numbers: Sequence[int]
+    ) -> Generator[None, None, None]:
+        """Restore partitions to the state in the topics, step by step; fill in the dictionary.
 
         Raises
         ------
@@ -68,18 +71,18 @@ class Restorer:
 
         """
         start = perf_counter()
-        partitions: dict[int, Partition] = {}
         try:
             for number in numbers:
                 partitions[number] = self._opened(number)
+                yield
             from_disk = [number for number in numbers if partitions[number].starts]
             behind = partitions
             while behind:
-                behind = self._catch_up(behind)
+                behind = yield from self._catch_up(behind)
                 from_disk = [number for number in from_disk if partitions[number].starts]
             unsigned = [n for n, each in partitions.items() if each.environment is None]
             if unsigned:
-                self._check_new(unsigned)
+                yield from self._check_new(unsigned)
             self._compare_environments(partitions)
         except BaseException:
             for partition in partitions.values():
@@ -92,7 +95,6 @@ class Restorer:
             from_snapshot=from_disk,
             took_s=round(perf_counter() - start, 3),
         )
-        return partitions
 
     def scanned(self, number: int) -> History:
         """Return everything that the topics hold about one partition."""
@@ -111,13 +113,18 @@ class Restorer:
             group=self._group,
         )
 
-    def _catch_up(self, partitions: dict[int, Partition]) -> dict[int, Partition]:
+    def _catch_up(
+        self, partitions: dict[int, Partition]
+    ) -> Generator[None, None, dict[int, Partition]]:
         """Read on from the end of each partition; return partitions to read from the start."""
         histories = {number: History() for number in partitions}
         starts = {number: partition.starts for number, partition in partitions.items()}
         try:
-            for record in self._client.history(starts, self._progress):
-                histories[record.partition].take(record)
+            for records in self._client.history_batches(starts, self._progress):
+                for record in records:
+                    histories[record.partition].take(record)
+                    yield
+                yield  # there may have been none
         except ShortTopicError as error:
             for number, reason in error.reasons.items():
                 partitions[number].start_over(reason)
@@ -125,7 +132,7 @@ class Restorer:
         behind = {}
         for number, partition in partitions.items():
             history = histories.pop(number)
-            if partition.bring_up(history):
+            if (yield from partition.bring_up_by_key(history)):
                 partition.starts |= history.ends
                 self._tell_foreign(number, history)
             else:
@@ -145,7 +152,7 @@ class Restorer:
                 consequence="left out; `streamgp recover` removes them",
             )
 
-    def _check_new(self, unsigned: Sequence[int]) -> None:
+    def _check_new(self, unsigned: Sequence[int]) -> Iterator[None]:
         """Refuse partitions without records that are not new.
 
         Either the group has processed inputs and nothing is left, or a command was interrupted
@@ -156,9 +163,12 @@ class Restorer:
             if (lost := vanished(number, positions)) is not None:
                 raise lost
         others = {n: History() for n in range(self._topics.n_partitions()) if n not in unsigned}
-        for record in self._client.history({number: {} for number in others}, self._show_life):
-            if record.topic == "state" and parts_of(record.key) == ("", CONFIGURATION):
-                others[record.partition].take(record)
+        starts: dict[int, dict[TopicName, int]] = {number: {} for number in others}
+        for records in self._client.history_batches(starts, self._show_life):
+            for record in records:
+                if record.topic == "state" and parts_of(record.key) == ("", CONFIGURATION):
+                    others[record.partition].take(record)
+            yield
         for number, history in others.items():
             if (cut := Losses(number, history).error()) is not None:
                 raise cut
@@ -187,6 +197,46 @@ class Restorer:
     def _progress(self, n_done: int, n_all: int) -> None:
         self._log.show_life()
         self._log.info("restoring", records=n_done, of=n_all)
+
+
+class Restoration:
+    """Partitions that are being restored, a little at a time.
+
+    Parameters
+    ----------
+    numbers
+        The partitions.
+
+    Attributes
+    ----------
+    partitions
+        Their loops, which are complete once `advance` has returned True.
+
+    """
+
+    def __init__(self, restorer: Restorer, numbers: Iterable[int]) -> None:
+        self.numbers = frozenset(numbers)
+        self.partitions: dict[int, Partition] = {}
+        self._steps = restorer.steps(self.partitions, sorted(self.numbers))
+
+    def advance(self, for_s: float = inf) -> bool:
+        """Continue for about so many seconds, by one step at least; return whether it is done.
+
+        Raises
+        ------
+        BrokerError, UnfitTopicsError
+            See `Restorer.steps`.
+
+        """
+        until = perf_counter() + for_s
+        return all(perf_counter() < until for _ in self._steps)
+
+    def close(self, lost: Iterable[int] = ()) -> None:
+        """Give up; close the partitions, and delete the files of those that are lost."""
+        self._steps.close()
+        for number in lost:
+            if number in self.partitions:
+                self.partitions[number].drop()
 
 
 # --- Snapshots of partitions on the local disk, one at a time.

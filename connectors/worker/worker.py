@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
+from math import inf
 from time import monotonic, perf_counter
 
 from connectors.stalls import WakingClock
@@ -34,7 +35,7 @@ from connectors.worker.logging import (
 )
 from connectors.worker.metrics import WorkerMetrics
 from connectors.worker.partition import Partition
-from connectors.worker.recovery import Restorer, Saver
+from connectors.worker.recovery import Restoration, Restorer, Saver
 from connectors.worker.settings import (
     WINDOW,
     LoopSettings,
@@ -57,6 +58,8 @@ _PATIENCE_S = 5.0  # for answers that are said to wait, but do not arrive
 _AHEAD_S = 60.0  # by which a record may be dated ahead of our clock
 _MOST_TOLD = 5
 """The largest number of failures of one kind, of one batch, with lines of their own."""
+# Duration of a part of a restoration, between two batches of the partitions that are restored.
+_SLICE_S = 0.1
 # Number of first events whose features are looked through for numbers that come as texts.
 _LOOKED_THROUGH = 100
 
@@ -87,7 +90,8 @@ class Session:
 
     """
 
-    # _partitions  the loops of every partition that is ours
+    # _partitions  the loops of every partition that is ours and restored
+    # _restoration the other partitions that are ours, None if there are none
     # _ahead_at    when the warning about records dated ahead was last written
     # _awake       clock of the time spent waiting
     # _moved_at    when the last answer was read, or a partition restored, on that clock
@@ -117,6 +121,7 @@ class Session:
         self._texts: set[FeatureName] = set()
         self._generation = -1
         self._partitions: dict[int, Partition] = {}
+        self._restoration: Restoration | None = None
         self._log = WorkerLog(state, metrics)
         self._summary = BatchSummary(self._log, self._lag)
         self._saver = Saver(self._partitions, settings.save_every_s, clock, self._log)
@@ -140,11 +145,12 @@ class Session:
     def turn(self) -> None:
         """Poll once, and process the records and everything that is due."""
         self._log.show_life()
+        self._restore_on(_SLICE_S)
         watch = Stopwatch()
-        records = self._client.poll(self._wait())
+        records = self._client.poll(self._wait(), self._held)
         self._compare_clocks(records)
         watch.end("poll")
-        is_new = self._follow_assignment()
+        is_new = self._follow_assignment(records)
         self._progress.look()  # a snapshot may tell how far an input was read
         if is_new and not records:
             return  # the assignment may have changed again: poll before timers fire
@@ -192,6 +198,8 @@ class Session:
         """End the session; what was not committed is left to others."""
         self._slow.close()
         self._summary.write()
+        if self._restoration is not None:
+            self._restoration.close()
         for partition in self._partitions.values():
             with suppress(StateError):
                 partition.close()
@@ -304,37 +312,75 @@ class Session:
         if now - self._moved_at > _PATIENCE_S:
             return False
         lags = self._client.lag().items()
-        return any(n is None or n > 0 for (topic, _), n in lags if topic == "answers")
+        return any(
+            topic == "answers" and number in self._partitions and (n is None or n > 0)
+            for (topic, number), n in lags
+        )
 
     def _events_come(self, number: int) -> bool:
         """Return whether events of a partition are, or may be, waiting."""
         return self._client.lag().get(("events", number)) != 0
 
     # --- assignment of partitions
+    #
+    # New partitions are restored bit by bit, while those that are restored are processed. If there
+    # are none, or records of new ones have come, they are restored at once.
 
-    def _follow_assignment(self) -> bool:
-        """Drop and restore partitions; return whether the assignment has changed."""
+    @property
+    def _held(self) -> frozenset[int]:
+        """The partitions that are ours and not restored yet."""
+        return frozenset() if self._restoration is None else self._restoration.numbers
+
+    def _follow_assignment(self, records: Sequence[Record]) -> bool:
+        """Drop partitions and begin to restore others; return whether the assignment has changed.
+
+        Parameters
+        ----------
+        records
+            What has just been polled.
+
+        """
         client = self._client
-        if client.generation == self._generation and client.assigned == self._partitions.keys():
+        ours = self._partitions.keys() | self._held
+        if client.generation == self._generation and client.assigned == ours:
             return False
-        kept = set(client.assigned)
-        if client.generation != self._generation + 1:
-            kept = set()  # others may have processed them in between
-        lost = [number for number in self._partitions if number not in kept]
+        # Otherwise others may have processed them in between.
+        is_next = client.generation == self._generation + 1
+        kept = client.assigned if is_next else frozenset()
+        lost = [number for number in ours if number not in kept]
         for number in lost:
-            self._partitions.pop(number).drop()
-            self._saver.drop(number)
-        gained = sorted(client.assigned - self._partitions.keys())
+            if number in self._partitions:
+                self._partitions.pop(number).drop()
+                self._saver.drop(number)
+        gained = client.assigned - self._partitions.keys()
         self._generation = client.generation
         self._log.info("assigned", partitions=sorted(client.assigned), lost=sorted(lost))
         if self._metrics is not None:
             self._metrics.note_assignment(lost)
-        if gained:
-            self._partitions |= self._restorer.restored(gained)
-            self._moved_at = self._awake()
-        if self._metrics is not None:
-            self._metrics.note_restored({n: self._partitions[n] for n in gained})
+        if not (is_next and gained == self._held):
+            self._restore(gained, lost)
+        if not self._partitions or any(record.partition in gained for record in records):
+            self._restore_on(inf)
+        if not gained and self._metrics is not None:
+            self._metrics.note_restored({})
         return True
+
+    def _restore(self, numbers: Set[int], lost: Iterable[int]) -> None:
+        """Begin to restore partitions, instead of others of which some are lost."""
+        if self._restoration is not None:
+            self._restoration.close(lost)
+        self._restoration = Restoration(self._restorer, numbers) if numbers else None
+
+    def _restore_on(self, for_s: float) -> None:
+        """Continue for about so many seconds to restore partitions, if there are any."""
+        restoration = self._restoration
+        if restoration is None or not restoration.advance(for_s):
+            return
+        self._restoration = None
+        self._partitions |= restoration.partitions
+        self._moved_at = self._awake()
+        if self._metrics is not None:
+            self._metrics.note_restored(restoration.partitions)
 
     # --- reporting and waiting
 
@@ -342,6 +388,8 @@ class Session:
         """Return how far a partition was read at least, None if no snapshot tells."""
         called, number = place
         partition = self._partitions.get(number)
+        if partition is None and self._restoration is not None:
+            partition = self._restoration.partitions.get(number)
         return None if partition is None else partition.positions.get(self._roles[called])
 
     def _place(self, record: Record | None) -> dict[str, str | int]:
@@ -375,6 +423,8 @@ class Session:
         return sum(n or 0 for n in self._client.lag().values())
 
     def _wait(self) -> float:
+        if self._restoration is not None:
+            return 0.0
         deadlines = [p.loops.next_deadline() for p in self._partitions.values()]
         due = min((at for at in deadlines if at is not None), default=None)
         if due is None:

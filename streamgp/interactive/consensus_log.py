@@ -183,7 +183,8 @@ def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
             answer = settled_answer(line) or (None if before is None else before.answer)
             if answer is not None and answer.second is None:
                 # A corrected answer counts as it was first given.
-                answer = replace(answer, second=second_answer(line, answer.annotator))
+                second = second_answer(line, answer.annotator)
+                answer = answer if second is None else replace(answer, second=second)
             held[line.event_id] = Example(
                 event_id=line.event_id,
                 x=line.x,

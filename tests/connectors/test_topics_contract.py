@@ -259,6 +259,27 @@ def test_opened_again_topics_have_what_was_committed_and_nothing_else(opened, gr
         link.close()
 
 
+def test_partitions_held_back_wait_for_a_later_poll(topics, join):
+    link = join()
+    while not link.assigned:
+        link.poll(0.1)
+    writer = topics.writer("test")
+    numbers = [i % topics.n_partitions() for i in range(6)]
+    for i, number in enumerate(numbers):
+        writer.send(Outgoing(topic="events", partition=number, key=b"ann", value=payload(i)))
+    writer.close()
+    free = [f"e{i}" for i, number in enumerate(numbers) if number != 0]
+    found = []
+    while len(found) < len(free):
+        found += link.poll(0.2, {0})
+    assert link.poll(0.3, {0}) == []
+    assert sorted(ids(found)) == free
+    link.commit([])
+    assert ids(take(link, len(numbers) - len(free))) == [
+        f"e{i}" for i in range(6) if numbers[i] == 0
+    ]
+
+
 def test_groups_read_on_their_own(topics, join):
     write(topics, event(1))
     first = join()
@@ -565,10 +586,12 @@ KEYS = ("ann", "sam", "tom")  # of three partitions, each in one of its own
 N_WORKERS = 2
 IN_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where nothing waits for a disk
 WORKERS = st.integers(0, N_WORKERS - 1)
+HELD = st.frozensets(st.integers(0, 2), max_size=1)
 SENDS = st.tuples(st.just("send"), st.sampled_from(KEYS), st.sampled_from(["learn", "forget"]))
 STEPS = st.lists(
     st.one_of(
         SENDS,
+        st.tuples(st.just("work"), WORKERS, HELD),
         *[st.tuples(st.sampled_from(["work", "work", "commit", "commit", "kill"]), WORKERS)] * 3,
         st.tuples(st.just("look")),
     ),
@@ -590,8 +613,9 @@ class Counting:
         self.out = []
         self.generation = -1
 
-    def work(self):
-        records = self.link.poll(0.0)
+    def work(self, held=frozenset()):
+        records = self.link.poll(0.0, held)
+        assert held.isdisjoint(record.partition for record in records)
         if self.link.generation != self.generation:
             self.generation = self.link.generation
             history = self.link.history({n: {} for n in self.link.assigned})
@@ -665,7 +689,7 @@ def run(topics, steps, n_workers, disturb=None):
                 if i not in workers:
                     workers[i] = Counting(topics, f"w{i}")
                 if what == "work":
-                    workers[i].work()
+                    workers[i].work(*arguments[1:])
                 elif what == "kill" or not workers[i].commit():
                     workers.pop(i).link.close()
             except KilledError:

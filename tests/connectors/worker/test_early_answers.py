@@ -305,8 +305,8 @@ class _Watched(MemoryTopics):
         link = super().client(**kw)
         poll = link.poll
 
-        def watched(timeout_s):
-            records = poll(timeout_s)
+        def watched(*args):
+            records = poll(*args)
             self.read += records
             return records
 

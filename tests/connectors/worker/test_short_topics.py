@@ -56,20 +56,20 @@ def test_only_the_partition_that_is_short_is_read_from_the_start(tmp_path, monke
         put(each, 0)
         work(each, path)
     caplog.clear()
-    history = MemoryWorkerClient.history
+    history = MemoryWorkerClient.history_batches
 
     def short(self, starts, progress=None):
         if starts.get(1):
             raise ShortTopicError({1: "topic state ends at offset 2"})
         return history(self, starts, progress)
 
-    monkeypatch.setattr(MemoryWorkerClient, "history", short)
+    monkeypatch.setattr(MemoryWorkerClient, "history_batches", short)
     put(topics, N)
     work(topics, tmp_path / "a")
     assert fields(caplog, "snapshot-unused") == [{"reason": "topic state ends at offset 2"}]
     [restored] = fields(caplog, "restored")
     assert (restored["partitions"], restored["from_snapshot"]) == ([0, 1], [0])
-    monkeypatch.setattr(MemoryWorkerClient, "history", history)
+    monkeypatch.setattr(MemoryWorkerClient, "history_batches", history)
     put(untouched, N)
     work(untouched, tmp_path / "b")
     assert predictions(topics) == predictions(untouched)

@@ -3,7 +3,7 @@
 import itertools
 import json
 import logging
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 
 import pytest
@@ -18,7 +18,8 @@ from connectors.wire.outbound import Outbound, letter_of
 from connectors.worker import logging as worker_log
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.partition import MAX_AGE_S
-from connectors.worker.settings import TooManyBadError
+from connectors.worker.settings import WINDOW, LoopSettings, TooManyBadError, WorkerSettings
+from connectors.worker.worker import Session
 from streamgp import isgp
 from streamgp.interactive import KeyedLoops
 from streamgp.interactive.messages import (
@@ -671,6 +672,108 @@ def test_partitions_that_move_take_their_loops_with_them():
     worker(topics, batch=100).run(meanwhile)
     assert 0 < others[0] < 12
     assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
+
+
+def test_a_partition_is_restored_while_another_one_is_predicted(monkeypatch, caplog):
+    monkeypatch.setattr("connectors.worker.worker._SLICE_S", 0.0)  # one step at a time
+    caplog.set_level(logging.INFO, logger="streamgp.worker")
+    topics, calm = MemoryTopics(n_partitions=2), MemoryTopics(n_partitions=2)
+    keys = "abcdef"
+    first = [event(i, key=keys[i % 6], y="home" if i < 6 else "work") for i in range(18)]
+    second = [event(100 + i, key=keys[i % 6]) for i in range(12)]
+    for one in (topics, calm):
+        put(one, *first)
+        work(one)
+    put(calm, *second)
+    work(calm)
+
+    others, served = [], []
+    turns = iter(range(1000))
+
+    def meanwhile():
+        turn = next(turns)
+        if turn == 2:  # another worker comes, and is given a partition
+            others.append(topics.client(group=GROUP, instance="other", max_records=1))
+        elif turn == 4:
+            others[0].close()
+            put(topics, *second)
+        told = [r.message for r in caplog.records if r.message in ("assigned", "restored")]
+        if turn > 4 and told[-1] == "assigned":
+            served.append({r.partition for r in everything(topics, "predictions")[18:]})
+        return turn > 5 and idle(topics)()
+
+    caplog.clear()
+    worker(topics, batch=1).run(meanwhile)
+    assert served[-1] == {1}
+    assert len(served) > 10
+    assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["first", "second", "second", "put", "comes or goes", "is killed"]),
+        min_size=10,
+        max_size=60,
+    )
+)
+def test_workers_that_come_and_go_while_partitions_are_restored_change_nothing(moves):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("connectors.worker.worker._SLICE_S", 0.0)  # one step at a time
+        patch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
+        come_and_go(moves)
+
+
+def come_and_go(moves):
+    topics, calm = MemoryTopics(n_partitions=3), MemoryTopics(n_partitions=3)
+    n_put = itertools.count()
+    sessions = {}
+
+    def turn(name):
+        if name not in sessions:
+            sessions[name] = session(topics, name)
+        try:
+            sessions[name].turn()
+        except BrokerError:
+            sessions.pop(name).close()
+
+    for move in ["put", "first", "first", *moves]:
+        if move == "put":
+            i = next(n_put)
+            batch = [
+                event(10 * i + j, key="abcdef"[j % 6], y=["home", "work", None][(i + j) % 3])
+                for j in range(8)
+            ]
+            put(topics, *batch)
+            put(calm, *batch)
+        elif move == "first" or (move == "second" and move in sessions):
+            turn(move)
+        elif move == "comes or goes" and "second" in sessions:
+            sessions.pop("second").leave()
+        elif move == "comes or goes":
+            turn("second")
+        elif "first" in sessions:
+            sessions.pop("first").close()
+    for _ in range(500):
+        for name in list(sessions) or ["first"]:
+            turn(name)
+        if idle(topics)():
+            break
+    for each in sessions.values():
+        each.close()
+    work(calm)
+    assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
+
+
+def session(topics, instance):
+    return Session(
+        topics,
+        LoopSettings(model=isgp(seed=1)),
+        WorkerSettings(group=GROUP, instance=instance, batch=2),
+        state=None,
+        clock=lambda: 0.0,
+        recent=deque(maxlen=WINDOW),
+    )
 
 
 def test_the_log_sums_up_the_batches_of_a_second_and_loses_none(logged, monkeypatch):
