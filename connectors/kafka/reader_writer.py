@@ -17,6 +17,7 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import CLIENT_ERRORS, Connection, check_sizes, close_consumer, within
 from connectors.kafka.client_import import OffsetAndMetadata, TopicPartition, close_producer
 from connectors.kafka.record_codec import put
+from connectors.stalls import WakingClock
 from connectors.topics import (
     COMPACTED,
     NO_GROUP,
@@ -330,7 +331,9 @@ def read_history(
             consumer.assign(list(at))
             for partition, start in at.items():
                 consumer.seek(partition, start)
-            told_at = moved_at = monotonic()
+            # Between two batches the caller may be busy, which is no stall.
+            awake = WakingClock(2e-3 * _WAIT_MS)
+            told_at, moved_at = monotonic(), awake()
             while at:
                 batches = consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY_RECORDS)
                 for partition, found in batches.items():
@@ -338,13 +341,12 @@ def read_history(
                     yield [record for record in found if record.offset < end]
                 if not batches:
                     yield []
-                now = monotonic()
                 if _advance(consumer, at, ends):
-                    moved_at = now
-                if now - moved_at > stall_s:
+                    moved_at = awake()
+                if awake() - moved_at > stall_s:
                     raise BrokerError(_stuck(at, ends, stall_s))
-                if now - told_at >= _TELL_EVERY_S:
-                    told_at = now
+                if monotonic() - told_at >= _TELL_EVERY_S:
+                    told_at = monotonic()
                     keep_alive()
                     if progress is not None:
                         n_left = sum(ends[partition] - n for partition, n in at.items())

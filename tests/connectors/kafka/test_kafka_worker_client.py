@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import ExitStack
+from itertools import chain
 
 import pytest
 
@@ -734,6 +735,20 @@ def test_history_that_gets_no_further_says_so(kafka, kafka_prefix, group):
         pytest.raises(BrokerError, match=r"nothing could be read for 1 s, is a transaction left"),
     ):
         list(link.history({0: {}}))
+
+
+def test_history_is_not_stuck_while_its_reader_does_something_else(kafka, kafka_prefix, group):
+    with (
+        opened(kafka, kafka_prefix, timeouts={"stall_s": 0.5}) as topics,
+        open_transaction(topics, "state", value=b"open") as producer,
+        linked(topics, group) as link,
+    ):
+        batches = link.history_batches({0: {}})
+        assert next(batches) == []
+        time.sleep(0.6)
+        assert next(batches) == []
+        producer.commit_transaction()
+        assert values(chain.from_iterable(batches)) == [b"open"]
 
 
 def test_history_of_a_topic_that_was_created_anew_says_so_and_where(topics, group):
