@@ -12,10 +12,9 @@ import warnings
 from collections import Counter, UserList
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from streamgp.common.feature_values import is_number
+from streamgp.common.feature_values import is_missing, is_number
 from streamgp.common.normal import Normal
 from streamgp.common.signatures import lacking
 from streamgp.common.validation import check_flag, check_whole
@@ -159,9 +158,9 @@ def interactive_val_score(
 
     Every event is predicted and scored against its clean label, which the model never sees. The
     model asks; the annotator answers after a delay, rightly or wrongly; the model learns the
-    answer, or challenges it, and the annotator answers again. Events whose label is None are
-    predicted but not scored, and the annotator declines to label them. As in River's evaluators,
-    an event without a prediction (before the first label) is not scored.
+    answer, or challenges it, and the annotator answers again. Events whose label is None, NaN or
+    pandas.NA are predicted but not scored, and the annotator declines to label them. As in River's
+    evaluators, an event without a prediction (before the first label) is not scored.
 
     Parameters
     ----------
@@ -481,7 +480,7 @@ def _check_annotator(annotator: Annotator | None, target: Target, model: Any) ->
 
 def _truth_of(y: Any, n: int, target: Target) -> Label | None:
     """Return the label of an event, None if it has none; refuse a value that is not a label."""
-    if y is None or (isinstance(y, Real) and y != y):  # NaN, as in tables
+    if is_missing(y):  # None, NaN or pandas.NA, as in tables
         return None
     flaw = flaw_of_label(y)
     if flaw is None and target == "number" and not is_number(y):

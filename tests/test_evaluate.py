@@ -5,6 +5,7 @@ import random
 import re
 from statistics import NormalDist
 
+import pandas as pd
 import pytest
 from river import (
     compose,
@@ -386,8 +387,9 @@ def test_a_metric_of_questions_is_refused_with_where_its_number_is_found(metric,
         interactive_val_score([], isgp(), together)
 
 
-def test_a_label_that_is_nan_is_none():
-    dataset = [({"a": 1.0}, "p"), ({"a": 2.0}, math.nan), ({"a": 1.0}, "p")]
+@pytest.mark.parametrize("missing", [math.nan, pd.NA])
+def test_a_label_that_is_missing_is_none(missing):
+    dataset = [({"a": 1.0}, "p"), ({"a": 2.0}, missing), ({"a": 1.0}, "p")]
     result = interactive_val_score(dataset, isgp(seed=1), metrics.Accuracy())
     assert (result.n_events, result.n_learned) == (3, result.n_asked - result.n_declined)
 

@@ -62,6 +62,22 @@ def _is_na(value: object) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
+def same_features(one: Features, other: Features) -> bool:
+    """Whether two events have the same features; not if their values cannot be compared.
+
+    Examples
+    --------
+    >>> same_features({"light": 0.5}, {"light": 0.5})
+    True
+
+    """
+    try:
+        return bool(one == other)
+    # Of pandas.NA and a number, of arrays, and of a decimal that signals.
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
 def check_features(x: object) -> None:
     """Raise TypeError for what is not a mapping of names to features.
 

@@ -48,6 +48,7 @@ from streamgp.common.feature_values import (
     is_number,
     plain_features,
     privileged_features,
+    same_features,
 )
 from streamgp.features import Columns
 from streamgp.learners.gp_core import PROGRESS
@@ -219,7 +220,7 @@ class ExampleStore(ABC, Generic[B]):
     def _seen_and_believed(self, x: Features) -> tuple[Features, B]:
         """Return the features of an event as the learner sees them, and its belief."""
         memo = self._memo
-        if memo is not None and memo[0] is x and memo[1] == x:
+        if memo is not None and memo[0] is x and same_features(memo[1], x):
             return memo[2:]
         if type(x) is not dict:
             check_features(x)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from river.base import Transformer
 
 from streamgp.base import Features, Label, State
-from streamgp.common.feature_values import features_of, plain_features
+from streamgp.common.feature_values import features_of, plain_features, same_features
 from streamgp.scaling import NoScaling, Scaling
 
 REMEMBERED: Final = 500
@@ -154,7 +154,7 @@ class RunningScaling(Scaling):
         """Return the features made of the latest event equal to `x`, or those it would give now."""
         x = _without_nan(x)
         for past, made in reversed(self._recent):
-            if past == x:
+            if same_features(past, x):
                 return made
         return self._made_of(x)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from streamgp.base import Array, Belief, Features, Label, State, plain_label
 from streamgp.common.array_text import array_of, text_of
-from streamgp.common.feature_values import plain_features
+from streamgp.common.feature_values import plain_features, same_features
 from streamgp.common.validation import check_several
 from streamgp.query import criteria
 
@@ -469,10 +469,7 @@ class FilteredStream:
         if self._present is None:
             return self._digest is not None and self._digest == _digest_of(x)
         # A dictionary, as nearly always, is known in a tenth of the time of any mapping.
-        try:
-            return (type(x) is dict or isinstance(x, Mapping)) and bool(self._present == x)
-        except (ValueError, ArithmeticError):  # of a value that the learner refuses
-            return False
+        return (type(x) is dict or isinstance(x, Mapping)) and same_features(self._present, x)
 
     def label(self, x: Features, y: Label, *, n_since: int | None, **about: Any) -> None:
         """Pass a label to the filter; it is for the last event if nothing else is known."""

@@ -1,4 +1,5 @@
 import enum
+from contextlib import nullcontext
 from decimal import Decimal
 from fractions import Fraction
 
@@ -55,6 +56,18 @@ def test_the_missing_values_of_pandas_are_missing_everywhere(missing):
             one.learn_one(x, 1)
             other.learn_one(plain, 1)
         assert one.predict_proba_one(x) == other.predict_proba_one(plain)
+        for model in (one, other):
+            model.learn_one({"light": 1.0, "noise": 1.0}, 0)
+        assert one.predict_proba_one(x) == other.predict_proba_one(plain)
+
+
+def test_features_that_cannot_be_compared_with_the_last_ones_are_others():
+    x, model = {"light": 0.5}, isgp(seed=1)
+    model.learn_one(x, "home")
+    for value in (pd.NA, np.array([0.5, 0.5])):  # in place, after x was seen
+        x["light"] = value
+        with nullcontext() if is_missing(value) else pytest.raises(TypeError, match=" got array"):
+            assert model.predict_proba_one(x) == {"home": 1.0}
 
 
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT])
