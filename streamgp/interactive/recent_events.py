@@ -14,6 +14,10 @@ EventName: TypeAlias = tuple[str | None, str]
 Value = TypeVar("Value")
 
 
+def _not_needed(_: EventName) -> bool:
+    return False
+
+
 class RecentEvents(Generic[Value]):
     """Values by event, for as long as a loop remembers the events.
 
@@ -41,7 +45,7 @@ class RecentEvents(Generic[Value]):
     def __init__(
         self,
         horizon_s: float | None = None,
-        is_needed: Callable[[EventName], bool] = lambda _: False,
+        is_needed: Callable[[EventName], bool] = _not_needed,  # no lambda: it is pickled
     ) -> None:
         self._horizon_s = horizon_s
         self._is_needed = is_needed

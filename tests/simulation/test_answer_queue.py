@@ -1,4 +1,5 @@
 import json
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -47,6 +48,13 @@ def test_answers_come_in_order_of_time_then_of_asking(questions):
     came = [(a.answered_at, int(a.event_id.split("-")[0])) for a in queue.due(100.0)]
     assert came == expected
     assert queue.next_at() is None
+
+
+def test_a_pickled_queue_answers_the_same():
+    queue = AnswerQueue(SimulatedAnnotator(delay=1.0, seed=1))
+    queue.see(Event(event_id="e-1", x={}, occurred_at=0.0, truth="hall"))
+    queue.ask(request("e-1"), 0.0)
+    assert list(pickle.loads(pickle.dumps(queue)).due(9.0)) == list(queue.due(9.0))
 
 
 def test_what_an_annotator_returns_is_an_answer():
