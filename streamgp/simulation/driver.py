@@ -24,7 +24,7 @@ from streamgp.interactive.messages import (
     answer_of,
 )
 from streamgp.interactive.recent_events import RecentEvents
-from streamgp.interactive.validation import flaw_of_label
+from streamgp.interactive.validation import flaw_of_label, is_finite
 from streamgp.simulation.annotators import Annotator, resumable
 
 if TYPE_CHECKING:
@@ -202,6 +202,11 @@ class AnswerQueue:
             raise TypeError(
                 f"{type(self.annotator).__name__}.answer must return an Answer or None, got "
                 f"{answer!r}"
+            )
+        if answer is not None and not is_finite(answer.answered_at):  # it would never be due
+            raise ValueError(
+                f"{type(self.annotator).__name__}.answer must return an Answer with a finite "
+                f"answered_at, got {answer.answered_at!r}"
             )
         self._n_asked += 1
         if answer is None or not _is_taken(request, answer.annotator):

@@ -69,6 +69,17 @@ def test_what_an_annotator_returns_is_an_answer():
         queue.ask(request("e-1"), 0.0)
 
 
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), None])
+def test_an_answer_without_a_time_is_refused(at):
+    class Timeless(Clerk):
+        def answer(self, request, truth, now):  # noqa: ARG002
+            return Answer(answer_id="a", event_id=request.event_id, y="hall", answered_at=at)
+
+    refused = f"^Timeless.answer must return an Answer with a finite answered_at, got {at}$"
+    with pytest.raises(ValueError, match=refused):
+        AnswerQueue(Timeless()).ask(request("e-1"), 0.0)
+
+
 def test_only_answers_given_by_then_are_due():
     queue = AnswerQueue(Clerk())
     for delay in (1, 2, 3):
