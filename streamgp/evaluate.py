@@ -7,6 +7,7 @@ Only this module measures durations; its printed output has the form of River's.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import time
 import warnings
 from collections import Counter, UserList
@@ -32,7 +33,7 @@ from streamgp.interactive import (
 from streamgp.interactive.learner import PredictsClasses, SkepticalLearner
 from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.validation import flaw_of_label
-from streamgp.learners.river_adapters import kind_of
+from streamgp.learners.river_adapters import as_target, kind_of
 from streamgp.metrics import ConversationMetric, DistributionMetric
 from streamgp.simulation import Annotator, AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 from streamgp.simulation.driver import Driver
@@ -499,14 +500,13 @@ def _moment_of(x: Mapping[Any, Any], n: int, moment: Moment) -> float:
         value = x[moment]
     else:
         raise KeyError(f"event {n} has no feature {moment!r}, which is its moment")
-    if isinstance(value, dt.datetime):
-        utc = value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value
-        return utc.timestamp()
-    if isinstance(value, dt.date):
-        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC).timestamp()
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"moment must give a number of seconds or a datetime, got {value!r}"
-        ) from None
+    if isinstance(value, dt.date) and not is_missing(value):  # pandas.NaT is a date
+        if not isinstance(value, dt.datetime):
+            value = dt.datetime(value.year, value.month, value.day)
+        return (value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value).timestamp()
+    seconds = as_target(value)
+    if seconds is None:
+        raise TypeError(f"moment must give a number of seconds or a datetime, got {value!r}")
+    if not math.isfinite(seconds):
+        raise ValueError(f"moment must be finite, got {value!r:.60} for event {n}")
+    return seconds

@@ -88,7 +88,16 @@ class Columns:
         return type(self), (self.names, self.texts)
 
     def widened(self, x: Features) -> Self:
-        """Return columns that also cover `x`; new ones follow in the order of their names."""
+        """Return columns that also cover `x`; new ones follow in the order of their names.
+
+        Raises
+        ------
+        TypeError
+            If the value of a new one is neither a number nor a string.
+        ValueError
+            If it is infinite, or larger than 1e150.
+
+        """
         check_features(x)
         known = self._known
         new = [
@@ -98,6 +107,8 @@ class Columns:
         ]
         if not new:
             return self
+        for name, _ in new:
+            as_coordinate(name, x[name])  # `known_vector` would take a time of numpy for a number
         # Numpy's names sort as the plain ones that a restart makes of them.
         new.sort(key=lambda column: repr(python_name(column[0])))
         first = len(self.names)

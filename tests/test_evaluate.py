@@ -5,6 +5,7 @@ import random
 import re
 from statistics import NormalDist
 
+import numpy as np
 import pandas as pd
 import pytest
 from river import (
@@ -282,13 +283,19 @@ def test_moment_is_the_number_of_the_event_by_default():
     assert [now for _, _, now in spy.asked] == [0.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize("value", ["noon", None])
+@pytest.mark.parametrize("value", ["noon", None, pd.NaT, np.datetime64("2026-11-29", "ns")])
 def test_moment_that_is_no_time_raises(value):
     message = f"moment must give a number of seconds or a datetime, got {value!r}"
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match=re.escape(message)):
         interactive_val_score(
             [({"t": value}, "a")], naive_bayes.GaussianNB(), metrics.Accuracy(), moment="t"
         )
+
+
+def test_moment_that_is_not_finite_raises():
+    dataset = [({"t": 1.0}, "a"), ({"t": math.inf}, "a")]
+    with pytest.raises(ValueError, match=r"^moment must be finite, got inf for event 1$"):
+        interactive_val_score(dataset, isgp(), metrics.Accuracy(), moment="t")
 
 
 def test_printed_lines_have_the_shape_of_river(capsys):

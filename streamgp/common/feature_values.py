@@ -42,7 +42,7 @@ _short_code = lru_cache(maxsize=4096)(_code)
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a feature is None, NaN, or pandas.NA or pandas.NaT.
+    """Whether a feature is None, NaN, numpy's NaT, or pandas.NA or pandas.NaT.
 
     Examples
     --------
@@ -103,9 +103,17 @@ def is_number(value: object) -> bool:
     (True, False)
 
     """
+    if type(value) is float:
+        return True
     if not hasattr(value, "__float__") or isinstance(value, str):  # numpy strings have both
         return False
-    return not getattr(value, "ndim", 0)  # until version 2.4, numpy takes an array of one for it
+    # Until version 2.4, numpy takes an array of one for a number.
+    return not getattr(value, "ndim", 0) and not _is_time_of_numpy(value)
+
+
+def _is_time_of_numpy(value: object) -> bool:
+    # In nanoseconds it would be taken for their number; in other units numpy refuses that.
+    return getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M")
 
 
 _NO_FEATURE = "feature {!r} must be a number or a string, got {!r}; encode it or leave it out"
@@ -131,7 +139,7 @@ def as_number(name: FeatureName, value: Any) -> float:
     except (TypeError, ValueError):  # an array
         number = None
     if number is None:
-        if _is_na(value):
+        if is_missing(value):
             return 0.0
         raise TypeError(_NO_FEATURE.format(name, value))
     if math.isinf(number):
@@ -175,7 +183,7 @@ def in_python(x: Features) -> Features:
 def _in_python(name: FeatureName, value: Any) -> Any:
     module = type(value).__module__
     if module == "numpy" and getattr(value, "shape", None) == ():
-        value = value.item()
+        value = value if _is_time_of_numpy(value) else value.item()
     elif module.startswith("pyarrow") and hasattr(value, "as_py"):
         try:
             value = value.as_py()
@@ -184,7 +192,7 @@ def _in_python(name: FeatureName, value: Any) -> Any:
             raise TypeError(_NO_FEATURE.format(name, value)) from None
     if type(value) in _PYTHON:
         return value
-    if _is_na(value):
+    if is_missing(value):
         return None
     if isinstance(value, str):
         return str.__str__(value)  # str() may be overridden

@@ -61,6 +61,20 @@ def test_the_missing_values_of_pandas_are_missing_everywhere(missing):
         assert one.predict_proba_one(x) == other.predict_proba_one(plain)
 
 
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+def test_times_of_numpy_are_no_numbers(kind):
+    """In nanoseconds, `float` takes them for one; in other units it refuses them."""
+    time, missing = np.array([3, "NaT"], f"{kind}[ns]")
+    for make in (GPClassifier, lambda: OnlineForestClassifier(seed=1), lambda: isgp(seed=1)):
+        model = make()
+        with pytest.raises(
+            TypeError, match=f"^feature 'at' must be a number or a string, got np.{kind}"
+        ):
+            model.learn_one({"at": time}, 1)
+        model.learn_one({"light": 0.5, "at": missing}, 1)
+        assert model.predict_proba_one({"light": 0.5, "at": missing}) == {1: 1.0}
+
+
 def test_features_that_cannot_be_compared_with_the_last_ones_are_others():
     x, model = {"light": 0.5}, isgp(seed=1)
     model.learn_one(x, "home")
