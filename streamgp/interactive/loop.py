@@ -193,7 +193,7 @@ class InteractiveLoop(RestartableLoop):
     Each method takes one input, and `now`: the record's own time for events and answers, the wall
     clock (or log time) for `on_time`. It returns the messages to be sent, in order, and does
     nothing else: no I/O, no clock. The time may go backwards between events, as it does in real
-    logs.
+    logs. Unanswered questions expire, and events are forgotten, when `on_time` tells the time.
 
     `written_at` is when the output is written, for a caller that lags behind. Decisions do not
     depend on it: a request expires `expires_after_s` after it was written, and its event is kept
