@@ -277,7 +277,7 @@ class Mixture(Protocol):
 
 
 class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether to ask, and everything needed to understand why.
+    """Whether to ask, and everything needed to understand why; true if it asks.
 
     `ask` is true exactly when the score exceeds the threshold and no budget refused. A randomised
     rule records its draw as the threshold, so every decision can be verified from a log.
@@ -324,6 +324,10 @@ class Decision(FrozenStruct, frozen=True, kw_only=True, omit_defaults=True):
                 f"ask={self.ask}, score={self.score}, threshold={self.threshold}, "
                 f"budget={self.budget!r}"
             )
+
+    def __bool__(self) -> bool:
+        # Else `if model.query_one(x)` would be true of any decision.
+        return self.ask
 
     @classmethod
     def of(cls, score: float, threshold: float, criterion: str) -> Decision:

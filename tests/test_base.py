@@ -52,7 +52,7 @@ def test_the_first_most_probable_class_is_the_first_of_largest_mean(means):
 @given(finite, finite)
 def test_a_decision_asks_when_the_score_exceeds_the_threshold(score, threshold):
     decision = Decision.of(score, threshold, "rule")
-    assert decision.ask == (score > threshold)
+    assert decision.ask == bool(decision) == (score > threshold)
     assert decision.budget is None
 
 
