@@ -287,8 +287,8 @@ _MOST_ROUNDS = 10_000
 
 def active_learning_rounds(
     model: Learner,
-    pool: Sequence[Pair],
-    test: Sequence[Pair],
+    pool: Iterable[Pair],
+    test: Iterable[Pair],
     rule: AskRule | None = None,
     *,
     n_rounds: int = 10,
@@ -369,6 +369,7 @@ def active_learning_rounds(
     check_preset(preset)
     own: dict[str, Any] = {"initial": initial, "per_round": per_round, "replay": replay}
     plan = replace(PLANS[preset], **{k: value for k, value in own.items() if value is not None})
+    pool, test = list(pool), list(test)
     if not pool or not test:
         raise ValueError(f"pool and test must not be empty, got {len(pool)} and {len(test)} events")
     if isinstance(plan.per_round, Sequence) and len(plan.per_round) < n_rounds:

@@ -309,6 +309,16 @@ def test_empty_sets_are_refused():
             active_learning_rounds(naive_bayes.GaussianNB(), pool, test)
 
 
+def test_pool_and_test_set_may_be_streams():
+    lists, streams = (
+        active_learning_rounds(
+            naive_bayes.GaussianNB(), as_set(POOL), as_set(TEST), n_rounds=1, seed=1
+        )
+        for as_set in (list, iter)
+    )
+    assert lists == streams
+
+
 def test_a_round_is_plain_values():
     for r in played():
         for field in dataclasses.fields(r):
