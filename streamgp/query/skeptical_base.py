@@ -302,9 +302,11 @@ class Skeptical(ABC, Generic[B, T]):
         x
             Features.
         event_id
-            Id of the event, to which the random draw belongs; the number of the event if None.
+            Id of the event, to which the random draw belongs. None stands for the number of the
+            event observed last: `predict_one(x)` decides as `query_one(x)` does after it, not
+            before.
         now
-            Time for the budget, in seconds; the number of the event if None.
+            Time for the budget, in seconds; that number if None.
 
         """
         return self._decide(self._store.belief(x), event_id=event_id, now=now)
