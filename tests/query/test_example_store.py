@@ -228,7 +228,7 @@ def test_a_label_that_cannot_be_learned_cannot_replace_another_either():
     taught = ClassExampleStore(linear_model.LogisticRegression(), NoScaling())
     taught.teach({"a": 1.0}, True, "e1")
     before = pickle.dumps(taught)
-    with pytest.raises(ValueError, match="knows the labels False and True only"):
+    with pytest.raises(ValueError, match="let its property _multiclass be True"):
         taught.relabel("e1", "kitchen")
     assert pickle.dumps(taught) == before
 
