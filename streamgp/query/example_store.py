@@ -863,8 +863,8 @@ class ClassExampleStore(ExampleStore[Belief]):
         if y not in (False, True) and not self._template._multiclass:
             raise ValueError(
                 f"{type(self._template).__name__} knows the labels False and True only, got {y!r}; "
-                "wrap it in river.multiclass.OneVsRestClassifier, or let its property _multiclass be "
-                "True if it knows others"
+                "wrap it in river.multiclass.OneVsRestClassifier, or let its property _multiclass "
+                "be True if it knows others"
             )
 
     def check_class(self, y: Label) -> None:
