@@ -15,7 +15,7 @@ from itertools import accumulate
 from math import exp
 from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.feature_values import is_number
@@ -514,6 +514,14 @@ _HOUR_S = 3600.0
 _DAY_S = 86400.0
 
 
+def _is_span(span: Any) -> bool:
+    try:
+        first, last = span
+        return 0 <= first <= 24 and 0 <= last <= 24 and bool(first != last)
+    except (TypeError, ValueError):  # no pair, or not of numbers
+        return False
+
+
 class AwayAnnotator:
     """An annotator who answers during some hours of the day, and is away during all others.
 
@@ -555,11 +563,11 @@ class AwayAnnotator:
     def __init__(self, annotator: NamedAnnotator, hours: Sequence[tuple[float, float]]) -> None:
         self.name = _name(annotator)
         self.annotator = annotator
-        for first, last in check_several("hours", hours, "pairs of hours"):
-            if not (0 <= first <= 24 and 0 <= last <= 24 and first != last):
+        for span in check_several("hours", hours, "pairs of hours"):
+            if not _is_span(span):
                 raise ValueError(
-                    f"hours must be spans between two different hours from 0 to 24, got "
-                    f"{(first, last)!r}"
+                    "hours must be pairs of two different hours from 0 to 24, such as (7, 9), got "
+                    f"{span!r}"
                 )
         if not hours:
             raise ValueError("hours must hold at least one span, got none")

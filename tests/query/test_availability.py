@@ -262,7 +262,7 @@ def test_an_absent_annotator_answers_on_return_unless_it_is_too_late(
     assert found == (None if answered_at_h is None else pytest.approx(answered_at_h))
 
 
-@pytest.mark.parametrize("hours", [[], [(7, 7)], [(-1, 3)], [(3, 25)]])
+@pytest.mark.parametrize("hours", [[], [(7, 7)], [(-1, 3)], [(3, 25)], ["7-9"], (7, 9)])
 def test_spans_of_hours_are_checked(hours):
     with pytest.raises(ValueError, match="hours must"):
         AwayAnnotator(SimulatedAnnotator(), hours)
