@@ -352,7 +352,7 @@ def test_every_look_is_noted_with_what_came_of_it():
     talk.event("e")
     talk.event("f", at=1.0)
     talk.event("g", y="hall", at=2.0)
-    assert [(d and d.ask, now) for d, now in talk.notes("note_reservoir")] == [
+    assert [(None if d is None else d.ask, now) for d, now in talk.notes("note_reservoir")] == [
         (False, 0.0), (True, 1.0), (None, 2.0)
     ]  # fmt: skip
 
