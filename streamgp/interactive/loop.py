@@ -414,9 +414,15 @@ class InteractiveLoop(RestartableLoop):
             decision = decision.refused_by("volunteered")
         elif shared_budget is not None:
             decision = shared_budget.checked(decision, now)
-        if decision.ask and self.rules.open_at_most is not None:
-            return self._room_for(decision, now, self.rules.open_at_most)
-        return decision, None
+        if not (decision.ask and self._is_full):
+            return decision, None
+        asked = [record for record in self._memory.open_ones() if record.state == "asked"]
+        scored = [(self._score_of(record, now), record) for record in asked]
+        # The earliest of equal ones: it has waited longest without an answer.
+        least, record = min(scored, key=lambda each: each[0], default=(math.inf, None))
+        if least < decision.score:
+            return decision, record
+        return decision.refused_by("open_at_most"), None
 
     def _note_decision(self, event: Event, decision: Decision, now: float) -> None:
         """Tell the model whether an event is asked about, and if its label is awaited."""
@@ -544,23 +550,21 @@ class InteractiveLoop(RestartableLoop):
 
     @property
     def _is_full(self) -> bool:
-        """Whether there is no room for one more open question."""
-        most = self.rules.open_at_most
-        return most is not None and self._n_limited(most) >= most
-
-    def _n_limited(self, most: int) -> int:
-        """Number of open questions that count against a limit of `most`.
+        """Whether there is no room for one more open question.
 
         An annotator who answers no challenge must not keep all others from being asked. Challenges
         of labels that were asked for therefore count for half of the limit at most, and those of
         labels that were not asked for, of which one annotator may cause any number, for nothing.
         """
+        most = self.rules.open_at_most
+        if most is None:
+            return False
         found = self._memory.open_ones()
         n_others = sum(record.state in ("asked", "compared") for record in found)
         n_challenges = sum(
             record.was_asked and record.state in ("challenged", "doubted") for record in found
         )
-        return n_others + min(n_challenges, (most + 1) // 2)
+        return n_others + min(n_challenges, (most + 1) // 2) >= most
 
     def _judge_annotator(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -923,20 +927,6 @@ class InteractiveLoop(RestartableLoop):
         if counting is None or not pending:
             return self.model.query_one(x, event_id=event_id, now=now)
         return counting.query_one(x, event_id=event_id, now=now, pending=pending)
-
-    def _room_for(
-        self, decision: Decision, now: float, most: int
-    ) -> tuple[Decision, Conversation | None]:
-        """Return whether there is room for a question, and which conversation to end for it."""
-        if self._n_limited(most) < most:
-            return decision, None
-        asked = [record for record in self._memory.open_ones() if record.state == "asked"]
-        scored = [(self._score_of(record, now), record) for record in asked]
-        # The earliest of equal ones: it has waited longest without an answer.
-        least, record = min(scored, key=lambda each: each[0], default=(math.inf, None))
-        if least < decision.score:
-            return decision, record
-        return decision.refused_by("open_at_most"), None
 
     def _cancel_if_clear(self, messages: list[Message], now: float) -> list[Message]:
         """Take back the label requests whose answer has become clear from a label just learned."""

@@ -230,7 +230,7 @@ def test_an_input_that_fails_brings_back_what_it_had_replaced():
         raise RuntimeError("broken")
 
     loop._moderator.ask = ask
-    loop._room_for = lambda decision, *_: (decision, loop._memory["a"])
+    loop._decide = lambda event, _: (loop.model.query_one(event.x), loop._memory["a"])
     [rejected] = loop.on_event(Event(event_id="b", x={"u": 9.0}, occurred_at=1.0), 1.0)
     assert states == ["cancelled"]  # the other question, before this one failed
     assert rejected.reason == "RuntimeError: broken"
