@@ -54,7 +54,6 @@ from streamgp.interactive.messages import (
     LabelRequest,
     Message,
     Rejected,
-    second_ids,
 )
 from streamgp.interactive.people import LoopRules
 from streamgp.interactive.quarantine import Quarantine
@@ -218,19 +217,16 @@ class Moderator(SavedModerator):
         if not lines or label.annotator is None:
             return []
         answer = settled_answer(lines[-1])
-        is_first = answer is not None
-        is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
-        barred = None
         if answer is not None and self._may_verify:
             barred = self._barred(record, label.annotator, was_asked=answer.was_asked)
-        if barred is not None:
-            record.second = SecondQuestion(barred=barred)
-            return [self._ask_second(record, now)]
+            if barred is not None:
+                record.second = SecondQuestion(barred=barred)
+                return [self._ask_second(record, now)]
         if not people.asks_twice:
             return []
-        event_id = record.event.event_id
-        is_drawn = is_first and record.was_asked
-        draw = self._comparing.draw_one(event_id, "second") if is_drawn else 1.0
+        is_drawn = answer is not None and record.was_asked
+        draw = self._comparing.draw_one(record.event.event_id, "second") if is_drawn else 1.0
+        is_improbable = request is not None and request.is_improbable and label.origin == "upheld"
         if is_improbable or draw < people.overlap:
             record.second = SecondQuestion()
             return [self._ask_second(record, now)]
@@ -285,9 +281,9 @@ class Moderator(SavedModerator):
 
     def _ask_second(self, record: Conversation, now: float) -> LabelRequest:
         """Open the second question about an event."""
-        second = record.second
+        second, request_id = record.second, record.second_request_id
         assert second is not None
-        request_id = second_ids(record.event.event_id)[second.to is not None]
+        assert request_id is not None
         reason = SECOND_ANNOTATOR if second.to is None else SAME_ANNOTATOR
         record.state = CELLS[record.state, "compare"][""].next
         request = self._request(record, request_id, reason, now, self._expiry(now))
