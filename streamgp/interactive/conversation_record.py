@@ -228,7 +228,8 @@ class Conversation(msgspec.Struct, eq=False, gc=False):
         second = self.second
         if second is None or second.after is not None:
             return None
-        return second_ids(self.event.event_id)[second.to is not None]
+        of_another, of_the_same = second_ids(self.event.event_id)
+        return of_another if second.to is None else of_the_same
 
     @property
     def speakers(self) -> list[str]:

@@ -151,7 +151,7 @@ class LabelRequest(FrozenStruct, frozen=True, kw_only=True):
 
     @property
     def is_second(self) -> bool:
-        """Whether the event already had a label that was given on request, or contested."""
+        """Whether it asks for a second answer about an event that has its label."""
         return self.request_id in second_ids(self.event_id)
 
     def may_answer(self, annotator: str | None) -> bool:
@@ -167,7 +167,7 @@ def second_ids(event_id: str) -> tuple[str, str]:
 
 
 class Challenge(FrozenStruct, frozen=True, kw_only=True):
-    """A second question: are you sure that the label is `given`, and not `suggested`?
+    """The question whether a label is right after all: `given`, and not `suggested`?
 
     For targets that are numbers, `std` is the standard deviation of an observation around
     `suggested`. `occurred_at` is when the event occurred, None if that is when the label was

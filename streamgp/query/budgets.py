@@ -2,8 +2,8 @@
 
 A budget knows no criterion and no clock. It is told of every event, whether it was asked about,
 and which questions came back without an answer. `now` is a time in seconds or, where there is no
-time, the number of the event. Budgets bound label requests; a challenge is a second question about
-an answer, so there are never more challenges than answers. The challenges of old labels can have a
+time, the number of the event. Budgets bound label requests; a challenge asks whether an answer is
+right, so there are never more challenges than answers. The challenges of old labels can have a
 budget of their own: see `streamgp.query.retrospective`.
 
 """
