@@ -18,6 +18,7 @@ from connectors.annotation.label_text import shown_label
 from connectors.annotation.open_questions import Latest
 from connectors.annotation.timeline import Typed, typed_label
 from streamgp.base import FeatureName, Features, Label, Neighbour
+from streamgp.common.running_stats import Moments
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
     SAME_ANNOTATOR,
@@ -41,31 +42,20 @@ _FAR_STDS = 4.0
 it."""
 
 
-@dataclass(slots=True)
-class _Mean:
-    """A running mean, and the sum of squared distances from it (Welford 1962)."""
+class _Moments(Moments):
+    """Moments without a spread that rounding alone has left; `std` is 0 if there is none."""
 
-    n: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
+    __slots__ = ()
 
-    def add(self, value: float) -> None:
-        self.n += 1
-        before = value - self.mean
-        self.mean += before / self.n
-        self.squares += before * (value - self.mean)
-
-    def remove(self, value: float) -> None:
-        """Undo `add`; what is left of the squares by rounding alone is none."""
-        self.n -= 1
-        after = value - self.mean
-        self.mean -= after / self.n if self.n else self.mean
-        left = self.squares - after * (value - self.mean)
-        self.squares = left if left > 1e-12 * self.squares and self.n > 1 else 0.0
+    def remove(self, value: float, weight: float = 1) -> None:
+        before = self.m2
+        super().remove(value, weight)
+        if self.n <= 1 or self.m2 <= 1e-12 * before:
+            self.m2 = 0.0
 
     @property
     def std(self) -> float:
-        return sqrt(self.squares / self.n) if self.n else 0.0
+        return sqrt(self.variance)
 
 
 @dataclass(slots=True)
@@ -73,8 +63,8 @@ class _OfKey:
     """Averages of the features over all examples of a key, and over those of each class."""
 
     # labels  of the events that are counted
-    overall: dict[FeatureName, _Mean] = field(default_factory=dict)
-    by_class: dict[Typed, dict[FeatureName, _Mean]] = field(default_factory=dict)
+    overall: dict[FeatureName, _Moments] = field(default_factory=dict)
+    by_class: dict[Typed, dict[FeatureName, _Moments]] = field(default_factory=dict)
     labels: dict[str, Typed] = field(default_factory=dict)
 
     def add(self, line: LabelledExample, label: Label) -> None:
@@ -84,7 +74,7 @@ class _OfKey:
         for name, value in line.x.items():
             if is_number(value):
                 for means in (self.overall, in_class):
-                    means.setdefault(name, _Mean()).add(value)
+                    means.setdefault(name, _Moments()).add(value)
 
     def remove(self, line: LabelledExample) -> None:
         """Do not count the event of a line any more, if it is counted."""
@@ -107,7 +97,7 @@ class _OfKey:
         means = [means[name] for means in self.by_class.values() if name in means]
         between = sum(of_class.n * (of_class.mean - overall.mean) ** 2 for of_class in means)
         # Rounded to nine digits, so that rounding errors do not decide the order.
-        share = round(between / overall.squares, 9) if overall.squares else 0.0
+        share = round(between / overall.m2, 9) if overall.m2 else 0.0
         gap = max(abs(value - of_class.mean) for of_class in means)
         return False, -share, -(gap / overall.std if overall.std else (inf if gap else 0.0))
 
@@ -115,7 +105,7 @@ class _OfKey:
         """Return the distance of an event from each class; see `Averages.is_unlike_all`."""
         return [self._distance(means, x) for means in self.by_class.values()]
 
-    def _distance(self, means: Mapping[FeatureName, _Mean], x: Features) -> float:
+    def _distance(self, means: Mapping[FeatureName, _Moments], x: Features) -> float:
         squares = []
         for name, value in x.items():
             of_class, overall = means.get(name), self.overall.get(name)
