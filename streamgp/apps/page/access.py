@@ -205,8 +205,8 @@ class Door:
         """Give the browser its token."""
         self._set_cookie(response, self.cookie, token, COOKIE_AGE_S, "strict")
 
-    def token(self, request: Request) -> str | None:
-        return _cookie(request.headers, self.cookie)
+    def token(self, headers: Headers) -> str | None:
+        return _cookie(headers, self.cookie)
 
     def set_attempt(self, response: Response, attempt: str) -> None:
         # Lax: most links are opened from a mail, which a strict cookie would not come along with.
@@ -528,7 +528,7 @@ class Guard:
     def _person(self, headers: Headers) -> Person | None:
         if self._invites is None:
             return self._door.local
-        token = _cookie(headers, self._door.cookie)
+        token = self._door.token(headers)
         return None if token is None else self._invites.person(token)
 
     def _note(self, scope: Scope, status: int) -> None:

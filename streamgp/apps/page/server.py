@@ -287,7 +287,7 @@ class Page:
 
     def _person(self, request: Request) -> Person | None:
         """Return as whom a browser answers that requests a page."""
-        token = self._door.token(request)
+        token = self._door.token(request.headers)
         return None if token is None or self._invites is None else self._invites.person(token)
 
     def _required_invites(self) -> Invites:
@@ -311,18 +311,15 @@ class Page:
 
     async def metrics(self, _request: Request) -> Response:
         """Return counts for Prometheus; none of them names a person or a label."""
-        live = self._live
-        waiting = self._desk_or_none()
+        live, desk = self._live, self._desk_or_none()
         text = prometheus(
             self.traffic,
             self._durations,
             {
-                "ready": float(live.is_ready),
-                "broker_up": float(live.trouble is None and live.sending_trouble is None),
-                "unsent_answers": float(live.n_unsent),
-                "open_questions": 0.0
-                if waiting is None
-                else float(waiting.progress("", self._clock()).waiting),
+                "ready": live.is_ready,
+                "broker_up": live.trouble is None and live.sending_trouble is None,
+                "unsent_answers": live.n_unsent,
+                "open_questions": 0 if desk is None else desk.progress("", self._clock()).waiting,
             },
         )
         return Response(text, media_type="text/plain; version=0.0.4")
@@ -496,7 +493,8 @@ class Page:
         person = person_of(request)
         past = [
             {**msgspec.to_builtins(each), "labels": self._desk.labels(each.key)}
-            for each in self._history(person)
+            for each in self._desk.history(person.name, self._clock())
+            if person.sees(each.key)
         ]
         return json_response({"history": past})
 
@@ -601,14 +599,13 @@ class Page:
 
     def _set_aside(self, person: Person, desk: AnnotationDesk) -> dict[str, Any]:
         """Return whether the annotator is quarantined and, for a supervisor, who else is."""
-        settings = self._settings
         counts = desk.quarantined(only_key=person.key)
         mine: str | None = None
         if person.name in counts:
             # With a learner for each key, answers for other keys may be learned.
             is_all = person.key is not None or desk.is_quarantined_everywhere(person.name)
             mine = "all" if is_all else "some"
-        is_supervisor = person.name in settings.supervisors
+        is_supervisor = person.name in self._settings.supervisors
         return {"mine": mine, "of": sorted(counts) if is_supervisor else []}
 
     def others(self, person: Person) -> list[str]:
@@ -714,10 +711,6 @@ class Page:
         if not person.sees(key):
             raise gone()
 
-    def _history(self, person: Person) -> list[Past]:
-        past = self._desk.history(person.name, self._clock())
-        return [each for each in past if person.sees(each.key)]
-
     def _own(self, person: Person, answer_id: str) -> Past | None:
         """Return one of the annotator's answers, None if it is not known."""
         past = self._desk.past(person.name, answer_id, self._clock())
@@ -754,7 +747,7 @@ def prometheus(traffic: Traffic, answers: Histogram, gauges: Mapping[str, float]
         lines.append(f'streamgp_page_answer_seconds_bucket{{le="{bound}"}} {n}')
     lines.append(f"streamgp_page_answer_seconds_sum {answers.total:.6f}")
     lines.append(f"streamgp_page_answer_seconds_count {buckets[-1][1]}")
-    for name, value in {"streams": float(traffic.streams.total()), **gauges}.items():
+    for name, value in {"streams": traffic.streams.total(), **gauges}.items():
         lines.append(f"# TYPE streamgp_page_{name} gauge")
         lines.append(f"streamgp_page_{name} {value:g}")
     return "\n".join(lines) + "\n"
