@@ -38,8 +38,8 @@ def answers_about(examples: Iterable[Example]) -> Iterator[SettledAnswer]:
 def annotators_concerned(example: Example) -> tuple[str | None, ...]:
     """Return the annotators on whom the answers about an event can be evidence.
 
-    A label that was not asked for can be if another annotator has answered, too, whose answer is
-    none.
+    If its label was not asked for, that is the annotator of the label alone, and only if there is a
+    second answer.
     """
     first = example.answer
     if first is None:
@@ -172,7 +172,7 @@ def shares_table(beliefs: Sequence[Belief], labels: Sequence[Label]) -> Array:
 
 
 def _told_by_several(own: Iterable[tuple[Any, Example]]) -> dict[Any, Example]:
-    """Return examples of one annotator without what another one alone has told of too many.
+    """Return examples of one annotator, without those for which one witness speaks too often.
 
     Of labels that were not asked for, only as many count by the second answers of one witness as by
     those of all others, and the latest five more: an annotator who always answers such questions

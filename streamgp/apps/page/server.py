@@ -357,7 +357,7 @@ class Page:
             await asyncio.to_thread(self._preferences.put, person.name, preferences)
         except BadPreferencesError as error:
             raise Refused(
-                400, "bad_preferences", str(error), "preferences as told", reason=error.code
+                400, "bad_preferences", str(error), "see /api/openapi.json", reason=error.code
             ) from None
         self._live.notify()
         return json_response({"accepted": True, "preferences": preferences})
