@@ -15,6 +15,9 @@ import pytest
 from benchmarks import _harness as harness
 from benchmarks import _logs
 from benchmarks.comparison import scaling, wifi
+from benchmarks.papers.egp import benchmark as egp
+from benchmarks.papers.isgp import benchmark as isgp
+from benchmarks.papers.location import benchmark as location
 from benchmarks.performance import keys, loop, windows
 from benchmarks.performance.gp_speed import benchmark as gp_speed
 from benchmarks.performance.gp_speed import steps
@@ -260,6 +263,20 @@ def test_check_fails_on_a_missed_limit_only_when_asked_for(tmp_path, capsys):
     assert (status, [a["ok"] for a in result["acceptance"]]) == (0, [False, False])
     assert document(tmp_path, "none", measure, "--check")[1] == 1
     assert "MISSED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("benchmark", [egp, isgp, location], ids=["egp", "isgp", "location"])
+def test_pictures_is_an_option_beside_the_common_ones(benchmark, tmp_path, monkeypatch):
+    heard = []
+
+    def measure(options, *, pictures):
+        heard.append((options.seed, options.quick, pictures))
+        return harness.Outcome(rows=[{"value": 1}])
+
+    monkeypatch.setattr(benchmark, "measure", measure)
+    benchmark.main(["--quick", "--pictures", str(tmp_path), "--seed", "4"])
+    benchmark.main([])
+    assert heard == [(4, True, tmp_path), (1, False, None)]
 
 
 def test_standard_error_is_that_of_a_mean():

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import _harness as harness
 from benchmarks.papers.egp import benchmark as egp
 from benchmarks.papers.egp import experiment as game
 from benchmarks.papers.egp import problems
@@ -278,16 +277,3 @@ def test_a_table_with_too_few_rows_is_refused(tmp_path):
     [problem], _ = problems.read(["SARCOS"], tmp_path)
     with pytest.raises(ValueError, match="the table has 2050 rows, a run needs 2051; use a larger"):
         problem.draws(2051, np.random.default_rng(1))
-
-
-def test_pictures_is_an_option_beside_the_common_ones(tmp_path, monkeypatch):
-    heard = []
-
-    def measure(options, *, pictures):
-        heard.append((options.seed, options.quick, pictures))
-        return harness.Outcome(rows=[{"value": 1}])
-
-    monkeypatch.setattr(egp, "measure", measure)
-    egp.main(["--quick", "--pictures", str(tmp_path), "--seed", "4"])
-    egp.main([])
-    assert heard == [(4, True, tmp_path), (1, False, None)]

@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from benchmarks import _harness as harness
 from benchmarks._harness import processes
 from benchmarks.papers.isgp import benchmark as isgp
 from benchmarks.papers.isgp import game, learners
@@ -291,19 +290,6 @@ def test_what_is_measured_does_not_depend_on_the_processes():
     assert np.array_equal(trace.f1, expected.f1)
     assert np.array_equal(trace.asked, expected.asked)
     assert np.array_equal(trace.challenges, expected.challenges)
-
-
-def test_pictures_is_an_option_beside_the_common_ones(tmp_path, monkeypatch):
-    heard = []
-
-    def measure(options, *, pictures):
-        heard.append((options.seed, options.quick, pictures))
-        return harness.Outcome(rows=[{"value": 1}])
-
-    monkeypatch.setattr(isgp, "measure", measure)
-    isgp.main(["--quick", "--pictures", str(tmp_path), "--seed", "4"])
-    isgp.main([])
-    assert heard == [(4, True, tmp_path), (1, False, None)]
 
 
 def test_knob_is_interpolated_between_counts():

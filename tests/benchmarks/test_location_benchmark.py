@@ -139,16 +139,3 @@ def test_what_is_measured_does_not_depend_on_the_processes(data):
     for one, other in zip(found, expected, strict=True):
         assert np.array_equal(one.f1, other.f1)
         assert np.array_equal(one.asked, other.asked)
-
-
-def test_pictures_is_an_option_beside_the_common_ones(tmp_path, monkeypatch):
-    heard = []
-
-    def measure(options, *, pictures):
-        heard.append((options.seed, options.quick, pictures))
-        return harness.Outcome(rows=[{"value": 1}])
-
-    monkeypatch.setattr(location, "measure", measure)
-    location.main(["--quick", "--pictures", str(tmp_path), "--seed", "4"])
-    location.main([])
-    assert heard == [(4, True, tmp_path), (1, False, None)]
