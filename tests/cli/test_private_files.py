@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from streamgp.cli.main import cli
+from tests.helpers.commands import streamgp
 from tests.helpers.worker_process import ENVIRONMENT, MAIN
 
 
@@ -35,7 +34,7 @@ def umask(mask: int) -> Iterator[None]:
 
 
 def done(*arguments: str | Path) -> None:
-    result = CliRunner().invoke(cli, list(map(str, arguments)))
+    result = streamgp(*arguments)
     assert result.exit_code == 0, result.output
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from connectors.jsonl import read_messages
-from streamgp.cli.main import cli
 from streamgp.datasets import WiFiRooms
 from streamgp.interactive import Answer, Challenge, LabelledExample
+from tests.helpers.commands import streamgp
 
 TWO = (
     "--annotator", "name=ann,error_rate=0.05,seed=1",
@@ -34,7 +34,7 @@ def rooms(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def replay(log: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["replay", str(log), "--label", "room", *arguments])
+    return streamgp("replay", log, "--label", "room", *arguments)
 
 
 def summary_of(log: Path, out: Path, *arguments: str) -> dict[str, Any]:

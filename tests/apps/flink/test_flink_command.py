@@ -13,12 +13,11 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from connectors.storage.snapshots import StateDirectory
 from streamgp.apps.flink import cluster, process
-from streamgp.cli.main import cli
 from streamgp.config.validation import ConfigError
+from tests.helpers.commands import streamgp
 
 ROOT = Path(__file__).parents[3]
 KAFKA = 'broker = "kafka://127.0.0.1:1"\n'
@@ -27,7 +26,7 @@ KAFKA = 'broker = "kafka://127.0.0.1:1"\n'
 def run(tmp_path, text, *options):
     path = tmp_path / "worker.toml"
     path.write_text(text)
-    result = CliRunner().invoke(cli, ["flink", str(path), *options])
+    result = streamgp("flink", path, *options)
     assert result.exit_code == 2, result.output
     return result.stderr
 

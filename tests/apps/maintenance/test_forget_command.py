@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from connectors.jsonl import alone_in
 from connectors.storage.snapshots import StateDirectory
 from streamgp.apps.replay import checkpoint
-from streamgp.cli.main import cli
+from tests.helpers.commands import streamgp, wrong
 
 ANN, BOB, SHE = "ann", "bob", "person-7f3a"
 VALUE = 7000.125  # of a feature, and of hers alone
@@ -24,23 +24,11 @@ N_ROWS = 108
 FILES = ("predictions", "requests", "answers", "consensus", "rejected")
 
 
-def streamgp(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, [*map(str, arguments)])
-
-
 def done(*arguments: str | Path) -> str:
     """Run what must succeed; return what it prints."""
     result = streamgp(*arguments)
     assert result.exit_code == 0, result.output
     return result.stdout
-
-
-def wrong(*arguments: str | Path) -> str:
-    """Run what must fail with one line on stderr and nothing on stdout; return the line."""
-    result = streamgp(*arguments)
-    assert result.exit_code == 2, result.output
-    assert (result.stdout, result.stderr.count("\n")) == ("", 1)
-    return result.stderr.removeprefix("Error: ").rstrip("\n")
 
 
 def cells(i: int) -> str:

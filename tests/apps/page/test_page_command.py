@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import RefusedError
 from streamgp.apps.page.access import is_loopback
-from streamgp.cli.main import cli
 from streamgp.config.validation import parse_bind
+from tests.helpers.commands import streamgp, wrong
 from tests.helpers.page_server import Browser
 from tests.helpers.topics import wait_until
 
@@ -36,17 +35,6 @@ def config(tmp_path: Path) -> Path:
     path.write_text(f'broker = "file://{tmp_path}/topics"\n[worker]\nstate = "{tmp_path}/state"\n')
     EmbeddedTopics(tmp_path / "topics").create()
     return path
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, [str(each) for each in arguments])
-
-
-def refused(result: Result) -> str:
-    assert result.exit_code == 2, result.output
-    assert result.output.startswith("Error: ")
-    assert result.output.count("\n") == 1
-    return result.output
 
 
 @pytest.mark.parametrize(
@@ -77,7 +65,7 @@ def refused(result: Result) -> str:
 def test_what_is_unsafe_or_means_nothing_is_refused(
     config: Path, options: list[str], reason: str
 ) -> None:
-    assert reason in refused(run("page", config, *options))
+    assert reason in wrong("page", config, *options)
 
 
 def test_a_port_in_use_is_reported(config: Path) -> None:
@@ -85,17 +73,17 @@ def test_a_port_in_use_is_reported(config: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         bind = f"127.0.0.1:{other.getsockname()[1]}"
-        assert "another program uses this address" in refused(run("page", config, "--bind", bind))
+        assert "another program uses this address" in wrong("page", config, "--bind", bind)
 
 
 def test_missing_topics_and_invalid_files_are_reported(config: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     options = ("--bind", "127.0.0.1:0")
-    text = refused(run("page", config, *options, "--invites", tmp_path / "broken.json"))
+    text = wrong("page", config, *options, "--invites", tmp_path / "broken.json")
     assert "not a file of invites" in text
-    text = refused(run("page", config, *options, "--broker", f"file://{tmp_path}/nothing"))
+    text = wrong("page", config, *options, "--broker", f"file://{tmp_path}/nothing")
     assert "--create-topics" in text
-    assert "cannot be read" in refused(run("page", tmp_path / "no.toml"))
+    assert "cannot be read" in wrong("page", tmp_path / "no.toml")
 
 
 def test_topics_that_may_not_be_read_end_the_page_before_it_serves_anyone(
@@ -105,7 +93,7 @@ def test_topics_that_may_not_be_read_end_the_page_before_it_serves_anyone(
         raise RefusedError("topics.db cannot be opened; make it readable")
 
     monkeypatch.setattr(EmbeddedTopics, "reader", locked)
-    result = run("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
+    result = streamgp("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
     assert result.exit_code == 2
     assert result.stderr == "Error: topics.db cannot be opened; make it readable\n"
 
@@ -117,7 +105,7 @@ def test_a_page_that_can_have_no_threads_says_so(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("streamgp.apps.page.live.AnswerSender", none_left)
-    result = run("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
+    result = streamgp("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
     assert result.exit_code == 70
     assert result.stderr.startswith("Error: the page has failed: RuntimeError at ")
 
@@ -132,37 +120,37 @@ def test_without_the_extra_it_says_what_to_install(
 
     monkeypatch.setattr(importlib.util, "find_spec", missing)
     for arguments in (["page", config], ["demo", "--page"]):
-        assert "needs uvicorn" in (text := refused(run(*arguments)))
+        assert "needs uvicorn" in (text := wrong(*arguments))
         assert "pip install 'streamgp[page]'" in text
 
 
 def test_invites_are_printed_and_taken_back(config: Path, tmp_path: Path) -> None:
-    result = run("invite", config, "ann", "--key", "phone-3", "--url", "https://x.example/")
+    result = streamgp("invite", config, "ann", "--key", "phone-3", "--url", "https://x.example/")
     assert re.fullmatch(r"https://x\.example/join/[\w-]{43}\n", result.output)
     assert (tmp_path / "state" / "invites.json").exists()
-    assert "revoke that first" in refused(run("invite", config, "ann"))
-    assert run("invite", config, "ann", "--revoke").output == "ann is no longer invited\n"
-    assert "'ann' is not invited" in refused(run("invite", config, "ann", "--revoke"))
-    assert "leave out --key" in refused(run("invite", config, "a", "--revoke", "--key", "k"))
+    assert "revoke that first" in wrong("invite", config, "ann")
+    assert streamgp("invite", config, "ann", "--revoke").output == "ann is no longer invited\n"
+    assert "'ann' is not invited" in wrong("invite", config, "ann", "--revoke")
+    assert "leave out --key" in wrong("invite", config, "a", "--revoke", "--key", "k")
     for url in ("x.example", "https://", "https://x.example\n/page"):
-        assert "expected http://" in refused(run("invite", config, "ann", "--url", url))
+        assert "expected http://" in wrong("invite", config, "ann", "--url", url)
     # What no event can have as its key limits an invite to nothing.
-    assert "--key must be valid Unicode" in refused(run("invite", config, "a", "--key", "\udcff"))
-    assert "--key must have no control" in refused(run("invite", config, "a", "--key", "k\x1b"))
+    assert "--key must be valid Unicode" in wrong("invite", config, "a", "--key", "\udcff")
+    assert "--key must have no control" in wrong("invite", config, "a", "--key", "k\x1b")
     config.write_text(config.read_text() + "keyed = false\n")
-    assert "--key cannot be used" in refused(run("invite", config, "ann", "--key", "k"))
+    assert "--key cannot be used" in wrong("invite", config, "ann", "--key", "k")
 
 
 def test_invites_need_no_broker(config: Path, tmp_path: Path) -> None:
     state = json.dumps(str(tmp_path / "state"))
     config.write_text(f"[worker]\nstate = {state}\n")
-    assert run("invite", config, "ann").exit_code == 0
+    assert streamgp("invite", config, "ann").exit_code == 0
 
 
 def test_options_of_the_demos_page_belong_to_it() -> None:
-    assert "can be used only with --page" in refused(run("demo", "--no-browser"))
-    assert "leave out --seed" in refused(run("demo", "--page", "--seed", "2"))
-    assert "loopback" in refused(run("demo", "--page", "--bind", "0.0.0.0:0"))
+    assert "can be used only with --page" in wrong("demo", "--no-browser")
+    assert "leave out --seed" in wrong("demo", "--page", "--seed", "2")
+    assert "loopback" in wrong("demo", "--page", "--bind", "0.0.0.0:0")
 
 
 def test_the_demos_page_tells_which_room_it_was() -> None:
@@ -211,7 +199,7 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path, kept: tuple[str, 
         found = re.fullmatch(r"page: (http://127\.0\.0\.1:(\d+)/)\n", line)
         assert found is not None
         url, browser = found[1], Browser(int(found[2]))
-        link = run("invite", config, "ann", "--url", url, *where).output.strip()
+        link = streamgp("invite", config, "ann", "--url", url, *where).output.strip()
         assert browser.join(link.rpartition("/")[2]).status == 200
         assert browser.get("/api/me").body["name"] == "ann"
         wait_until(lambda: browser.get("/healthz").status == 200)

@@ -12,19 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from streamgp.apps.replay import demo as rooms
 from streamgp.apps.replay import demo as walks
 from streamgp.apps.replay.demo import LEARNERS, raw_demo, room_events, run_learners
 from streamgp.apps.replay.engine import EventSource
-from streamgp.cli.main import cli
 from streamgp.datasets import WiFiRooms
+from tests.helpers.commands import streamgp
 
-
-def demo(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["demo", *arguments])
+demo = partial(streamgp, "demo")
 
 
 @pytest.fixture(autouse=True)

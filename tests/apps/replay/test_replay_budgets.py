@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from streamgp.apps.replay.checkpoint import Cut, Keeper
-from streamgp.cli.main import cli
+from tests.helpers import commands
 
 PER_KEY = 'rule = "at_most_per"\nn = 2\nspan_s = 50\n'
 CONFIG = (
@@ -36,8 +34,7 @@ def log(tmp_path: Path) -> Path:
 def replay(log: Path, text: str, *options: str | Path) -> Result:
     config = log.with_name("my.toml")
     config.write_text(text)
-    words = ["replay", log, "--label", "y", "--config", config, *options]
-    return CliRunner().invoke(cli, list(map(str, words)))
+    return commands.replay(log, "--label", "y", "--config", config, *options)
 
 
 def predictions(out: Path) -> list[Any]:
@@ -66,23 +63,8 @@ def test_budgets_go_on_where_a_replay_was_cut(
     whole = replay(log, text, "--key", "who", "--out", tmp_path / "whole")
     assert whole.exit_code == 0, whole.output
     out, state = tmp_path / "out", tmp_path / "state"
-    every_fifth = itertools.cycle((False, False, False, False, True))
-    monkeypatch.setattr(Keeper, "is_due", lambda _self: next(every_fifth))
-    saves, save = [0], Keeper.save
-
-    def cut(self: Keeper, now: Callable[[], Cut]) -> None:
-        save(self, now)
-        saves[0] += 1
-        if saves[0] % 18 == 0:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Keeper, "save", cut)
-    for _ in range(20):
-        result = replay(log, text, "--key", "who", "--out", out, "--state", state)
-        if result.exit_code == 0:
-            break
-    assert result.exit_code == 0, result.output
-    assert saves[0] > 36
+    play = partial(replay, log, text, "--key", "who", "--out", out, "--state", state)
+    assert commands.replay_in_pieces(monkeypatch, play, saving_every=5, cutting_every=18) > 36
     for name in ("predictions.jsonl", "requests.jsonl", "consensus.jsonl"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

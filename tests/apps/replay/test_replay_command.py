@@ -12,20 +12,18 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from connectors.jsonl import MessageFiles, alone_in
 from connectors.storage import snapshots
-from connectors.tables.log_source import LogSource
 from streamgp import isgp
 from streamgp.apps.replay import run
 from streamgp.apps.replay.engine import reliability_of
-from streamgp.cli.main import cli
 from streamgp.common.printable import printable
 from streamgp.config.load import load, with_options
 from streamgp.config.settings import Annotator, Config, Log
@@ -38,6 +36,8 @@ from streamgp.interactive import (
     RunStatistics,
     event_store,
 )
+from tests.helpers import commands
+from tests.helpers.commands import interrupt, replay
 
 NAMES = {
     "predictions.jsonl",
@@ -50,18 +50,7 @@ NAMES = {
 }
 
 
-def replay(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, ["replay", *map(str, arguments)])
-
-
-def wrong(*arguments: str | Path) -> str:
-    """Run what must fail with one line on stderr and nothing on stdout; return the line."""
-    result = replay(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith("Error: ")
-    return result.stderr.removeprefix("Error: ").rstrip("\n")
+wrong = partial(commands.wrong, "replay")
 
 
 def rows(n: int = 60) -> list[str]:
@@ -642,17 +631,7 @@ def test_ctrl_c_keeps_and_shows_what_was_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path / "long.csv", rows(2000))
-    polled = LogSource.poll
-    calls = 0
-
-    def poll(self: LogSource, timeout_s: float = 0.0) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            signal.raise_signal(signal.SIGINT)
-        return polled(self, timeout_s)
-
-    monkeypatch.setattr(LogSource, "poll", poll)
+    interrupt(monkeypatch, n_polls=3)
     out = tmp_path / "out"
     result = replay(path, "--label", "room", "--out", out)
     assert result.exit_code == 130
@@ -669,7 +648,7 @@ def test_ctrl_c_keeps_and_shows_what_was_done(
 def test_an_empty_directory_name_is_wrong_use(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("a,room\n1,x\n2,y\n")
-    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room", "--out", ""])
+    result = replay(path, "--label", "room", "--out", "")
     assert result.exit_code == 2
     assert "expected a directory, got an empty text" in result.stderr
 
@@ -679,7 +658,7 @@ def test_a_log_of_which_nothing_is_forgotten_is_noted_in_one_line(tmp_path, monk
     monkeypatch.setattr(event_store, "MANY", 2)
     path = tmp_path / "log.csv"
     path.write_text("a,room\n1,x\n2,y\n3,x\n")
-    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room"])
+    result = replay(path, "--label", "room")
     assert result.stderr.splitlines()[0].startswith(
         "note: 2 events are remembered, and none is ever forgotten; give answer_horizon_s, the "
     )
@@ -690,7 +669,7 @@ def test_a_log_of_which_nothing_is_forgotten_is_noted_in_one_line(tmp_path, monk
 def test_a_log_without_one_readable_row_is_an_error(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(b"a,room\n1,k\xfcche\n2,hall,\n")
-    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room"])
+    result = replay(path, "--label", "room")
     assert result.exit_code == 2
     assert f"Error: no row of {path} could be read" in result.stderr
 
@@ -704,9 +683,7 @@ def test_a_rule_that_fails_over_every_event_is_an_error(tmp_path, monkeypatch):
     path.write_text("a,room\n" + "1,x\n2,y\n" * 20)  # so many that some are not tried
     config = tmp_path / "own.toml"
     config.write_text('[query]\nrule = "rules_that_fail:Half"\n')
-    result = CliRunner().invoke(
-        cli, ["replay", str(path), "--label", "room", "--config", str(config)]
-    )
+    result = replay(path, "--label", "room", "--config", config)
     assert result.exit_code == 2
     assert "rejected 1 (ask): TypeError: Half.decide must return a Decision" in result.stderr
     assert "Error: the learner or a rule failed on every event" in result.stderr
@@ -716,8 +693,7 @@ def test_a_text_that_cannot_be_written_rejects_its_row(tmp_path):
     path, out = tmp_path / "log.jsonl", tmp_path / "out"
     rows = ['{"k": "u", "a": 1, "room": "x"}', '{"k": "\\ud800", "a": 2, "room": "x"}']
     path.write_text("\n".join(rows) + "\n")
-    arguments = ["replay", str(path), "--label", "room", "--key", "k", "--out", str(out)]
-    result = CliRunner().invoke(cli, arguments)
+    result = replay(path, "--label", "room", "--key", "k", "--out", out)
     assert result.exit_code == 0, result.stderr
     assert "must be valid Unicode" in (out / "rejected.jsonl").read_text()
 
@@ -725,10 +701,10 @@ def test_a_text_that_cannot_be_written_rejects_its_row(tmp_path):
 def test_results_of_an_earlier_run_are_gone_from_the_start(tmp_path, monkeypatch):
     path, out = tmp_path / "log.csv", tmp_path / "out"
     path.write_text("a,room\n1,x\n2,y\n")
-    arguments = ["replay", str(path), "--label", "room", "--out", str(out)]
-    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    assert replay(path, "--label", "room", "--out", out).exit_code == 0
     monkeypatch.setattr("streamgp.apps.replay.run.Replay.run", lambda *_, **__: 1 / 0)
-    assert isinstance(CliRunner().invoke(cli, arguments).exception, ZeroDivisionError)
+    result = replay(path, "--label", "room", "--out", out)
+    assert isinstance(result.exception, ZeroDivisionError)
     assert not {"summary.json", "timing.json"} & {p.name for p in out.iterdir()}
 
 
@@ -753,7 +729,7 @@ def test_keys_of_any_length_and_with_line_breaks_keep_the_table_in_shape(tmp_pat
     path = tmp_path / "log.jsonl"
     rows = [{"k": k, "a": i, "room": "x"} for i, k in enumerate(["two\nlines", "k" * 100])]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    result = CliRunner().invoke(cli, ["replay", str(path), "--label", "room", "--key", "k"])
+    result = replay(path, "--label", "room", "--key", "k")
     assert r"two\nlines" in result.stdout
     assert "k" * 19 + "…" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80

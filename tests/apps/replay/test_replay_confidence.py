@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from streamgp.apps.replay.checkpoint import Cut, Keeper
-from streamgp.cli.main import cli
 from streamgp.metrics import CalibrationError, Overconfidence
+from tests.helpers import commands
 
 CONFIG = """
 [query]
@@ -39,8 +37,7 @@ def log(tmp_path: Path) -> Path:
 def replay(log: Path, learner: str, *options: str | Path) -> Result:
     config = log.with_name("my.toml")
     config.write_text(CONFIG.format(learner))
-    words = ["replay", log, "--label", "y", "--key", "who", "--config", config, *options]
-    return CliRunner().invoke(cli, list(map(str, words)))
+    return commands.replay(log, "--label", "y", "--key", "who", "--config", config, *options)
 
 
 def predictions(out: Path) -> list[Any]:
@@ -56,23 +53,8 @@ def test_a_rule_that_learns_goes_on_where_a_replay_was_cut(
     whole = replay(log, learner, "--out", tmp_path / "whole")
     assert whole.exit_code == 0, whole.output
     out, state = tmp_path / "out", tmp_path / "state"
-    every_tenth = itertools.cycle([*[False] * 9, True])
-    monkeypatch.setattr(Keeper, "is_due", lambda _self: next(every_tenth))
-    saves, save = [0], Keeper.save
-
-    def cut(self: Keeper, now: Callable[[], Cut]) -> None:
-        save(self, now)
-        saves[0] += 1
-        if saves[0] % 9 == 0:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Keeper, "save", cut)
-    for _ in range(20):
-        result = replay(log, learner, "--out", out, "--state", state)
-        if result.exit_code == 0:
-            break
-    assert result.exit_code == 0, result.output
-    assert saves[0] > 18
+    play = partial(replay, log, learner, "--out", out, "--state", state)
+    assert commands.replay_in_pieces(monkeypatch, play, saving_every=10, cutting_every=9) > 18
     for name in ("predictions.jsonl", "requests.jsonl", "consensus.jsonl", "summary.json"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     criteria = {p["decision"]["criterion"] for p in predictions(out)}
@@ -102,6 +84,6 @@ def test_a_run_from_before_there_were_such_numbers_has_a_page(log: Path, tmp_pat
     summary = json.loads((out / "summary.json").read_text())
     del summary["calibration"]
     (out / "summary.json").write_text(json.dumps(summary))
-    result = CliRunner().invoke(cli, ["report", str(out), str(page)])
+    result = commands.streamgp("report", out, page)
     assert result.exit_code == 0, result.output
     assert "Calibration error" not in page.read_text()

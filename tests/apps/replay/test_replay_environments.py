@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from connectors.storage.snapshots import StateDirectory
 from streamgp.apps.replay import checkpoint
-from streamgp.cli.main import cli
 from streamgp.common.environment import environment
 from tests.helpers.blas_kernels import other_kernel
+from tests.helpers.commands import streamgp
 
 MAIN = "from streamgp.cli.main import main; main()"
 ALWAYS = '[query]\nrule = "always"\n[learner]\n'
@@ -134,7 +134,7 @@ def test_a_state_without_the_record_goes_on_unless_strictness_is_wanted(
     monkeypatch.chdir(bench.path)
 
     def replay(*more: str) -> Result:
-        return CliRunner().invoke(cli, ["replay", "rooms.csv", "--label", "room", *OPTIONS, *more])
+        return streamgp("replay", "rooms.csv", "--label", "room", *OPTIONS, *more)
 
     assert replay().exit_code == 0
     without_record(bench.path / "state")
@@ -154,6 +154,6 @@ def test_strictness_without_a_state_is_wrong_use(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(bench.path)
-    refused = CliRunner().invoke(cli, ["replay", "rooms.csv", "--label", "room", "--strict"])
+    refused = streamgp("replay", "rooms.csv", "--label", "room", "--strict")
     assert refused.exit_code == 2
     assert "give --state DIR as well" in refused.stderr

@@ -9,17 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from streamgp.cli.main import cli
 from streamgp.common.normal import Normal
 from streamgp.metrics import CRPS, NPLL
+from tests.helpers.commands import replay, streamgp
 
 ANNOTATOR = "error_rate=0.15,noise=0.5,states_noise=true,delay=90"
-
-
-def replay(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, ["replay", *map(str, arguments)])
 
 
 def written(path: Path, n: int = 150) -> Path:
@@ -243,17 +238,8 @@ def test_any_regressor_of_river_can_be_used(log: Path, tmp_path: Path) -> None:
 
 
 def test_hyperparameters_of_numbers_are_not_searched(log: Path) -> None:
-    result = CliRunner().invoke(
-        cli,
-        [
-            "tune",
-            str(log),
-            "--label",
-            "level",
-            "--config",
-            str(config(log.parent, 'target = "number"')),
-        ],
-    )
+    settings = config(log.parent, 'target = "number"')
+    result = streamgp("tune", log, "--label", "level", "--config", settings)
     assert result.exit_code == 2
     assert 'tune works for labels only, got target = "number"' in result.stderr
 

@@ -7,13 +7,9 @@ import random
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from streamgp.cli.main import cli
-
-
-def replay(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, ["replay", *map(str, arguments)])
+from tests.helpers.commands import replay
 
 
 @pytest.fixture

@@ -7,14 +7,13 @@ import random
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from connectors.memory import MemoryTopics
 from connectors.worker.settings import WorkerSettings
 from connectors.worker.worker import Worker
 from streamgp.apps.deployment.deployment import build_loops
-from streamgp.cli.main import cli
 from streamgp.config.load import load_worker
+from tests.helpers.commands import streamgp
 from tests.helpers.deskwork import Broken
 from tests.helpers.topics import said
 
@@ -65,7 +64,7 @@ def write(log, more=""):
 
 
 def run(*arguments, status=0):
-    result = CliRunner().invoke(cli, [str(each) for each in arguments])
+    result = streamgp(*arguments)
     assert result.exit_code == status, result.output
     return result
 

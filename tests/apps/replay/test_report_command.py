@@ -5,30 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from connectors.tables.log_source import LogSource
-from streamgp.cli.main import cli
+from tests.helpers.commands import interrupt, streamgp, wrong
 
 ANNOTATOR = "error_rate=0.4,delay=2,decline_rate=0.1"
-
-
-def streamgp(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, list(map(str, arguments)))
-
-
-def wrong(*arguments: str | Path) -> str:
-    """Run what must fail with one line on stderr and nothing on stdout; return the line."""
-    result = streamgp(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("Error: ").rstrip("\n")
 
 
 def rows(n: int) -> list[str]:
@@ -116,17 +100,7 @@ def test_interrupted_run_has_a_page_that_says_so(
 ) -> None:
     path = tmp_path / "long.csv"
     path.write_text("\n".join(["near,far,phone,room", *rows(2000)]) + "\n")
-    polled = LogSource.poll
-    calls = 0
-
-    def poll(self: LogSource, timeout_s: float = 0.0) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            signal.raise_signal(signal.SIGINT)
-        return polled(self, timeout_s)
-
-    monkeypatch.setattr(LogSource, "poll", poll)
+    interrupt(monkeypatch, n_polls=3)
     page = tmp_path / "page.html"
     result = streamgp("replay", path, "--label", "room", "--report", page)
     assert result.exit_code == 130

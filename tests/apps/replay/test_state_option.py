@@ -21,14 +21,14 @@ from typing import Any
 
 import pytest
 from click import ClickException
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from connectors.storage.sqlite import SqliteStore
 from connectors.tables import log_source
 from streamgp.apps.replay import checkpoint
 from streamgp.apps.replay.checkpoint import check_same, origin_of
-from streamgp.cli.main import cli
 from streamgp.config.settings import Config, Learner
+from tests.helpers.commands import interrupt, replay
 
 SAME = (
     "predictions.jsonl",
@@ -39,10 +39,6 @@ SAME = (
     "summary.json",
 )
 PEOPLE = ("ann", "bob", "cy")
-
-
-def replay(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, ["replay", *map(str, arguments)])
 
 
 def wrong(*arguments: str | Path) -> str:
@@ -263,16 +259,7 @@ def test_ctrl_c_is_a_cut_like_any_other(
     monkeypatch.setattr(log_source, "BATCH", 60)  # the log has two of them
     arguments = arguments_of("one key ready", tmp_path)
     cut = tmp_path / "cut"
-    polled, calls = log_source.LogSource.poll, 0
-
-    def poll(self: log_source.LogSource, timeout_s: float = 0.0) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            signal.raise_signal(signal.SIGINT)
-        return polled(self, timeout_s)
-
-    monkeypatch.setattr(log_source.LogSource, "poll", poll)
+    interrupt(monkeypatch, n_polls=2)
     options = [*arguments, "--out", cut, "--state", tmp_path / "state"]
     result = replay(log, *options)
     assert result.exit_code == 130

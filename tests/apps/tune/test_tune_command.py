@@ -8,37 +8,25 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from streamgp.apps.tune import search
 from streamgp.cli import tune as command
-from streamgp.cli.main import cli
 from streamgp.config.load import load
 from streamgp.config.settings import Config
+from tests.helpers import commands
+from tests.helpers.commands import streamgp
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "tuning.md"
 HEADER = "near,far,phone,room"
 
 
-def streamgp(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli, list(map(str, arguments)))
-
-
-def tune(*arguments: str | Path) -> Result:
-    return streamgp("tune", *arguments)
-
-
-def wrong(*arguments: str | Path) -> str:
-    """Run what must fail with one line on stderr and nothing on stdout; return the line."""
-    result = tune(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("Error: ").rstrip("\n")
+tune, wrong = partial(streamgp, "tune"), partial(commands.wrong, "tune")
 
 
 def rows(n: int) -> list[str]:
