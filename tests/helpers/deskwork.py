@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
+import pytest
+from click.testing import CliRunner, Result
 
 from connectors.annotation.explain import Averages
 from connectors.annotation.open_questions import Question
@@ -18,7 +21,7 @@ from connectors.worker.worker import Worker
 from streamgp.apps.annotate.choices import Choices
 from streamgp.apps.annotate.question_view import View
 from streamgp.base import Label
-from streamgp.cli.annotate import annotate
+from streamgp.cli.annotate import annotate as annotate_command
 from streamgp.cli.main import cli
 from streamgp.cli.send import send
 from streamgp.interactive import Answer, Cancel, Event
@@ -33,7 +36,7 @@ challenge = partial(made.challenge, key="k", at=1000.0, annotator="ann")
 
 GROUP = "streamgp"
 
-program = type(cli)("streamgp", commands={"annotate": annotate, "send": send})
+program = type(cli)("streamgp", commands={"annotate": annotate_command, "send": send})
 assert isinstance(program, click.Group)
 
 
@@ -115,9 +118,28 @@ class Town:
         """Let the worker do all pending work."""
         self._worker.run(lambda: not any(self.topics.lags(GROUP).values()))
 
+    def behind_an_address(
+        self, monkeypatch: pytest.MonkeyPatch, folder: Path, settings: str = ""
+    ) -> Town:
+        """Let commands in a folder, now the current one, use the topics; do all pending work."""
+        monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
+        monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 0.0)
+        monkeypatch.setattr(
+            "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(self.topics)
+        )
+        monkeypatch.chdir(folder)
+        Path("w.toml").write_text(f'broker = "file://topics"\n{settings}')
+        self.work()
+        return self
+
     def said(self, *names: TopicName) -> list[Any]:
         """Return all messages of some topics."""
         return said(self.topics, *names)
+
+
+def annotate(*options: str, lines: str = "") -> Result:
+    """Call `streamgp annotate` for Ann, who types lines, on topics behind an address."""
+    return CliRunner().invoke(program, ["annotate", "w.toml", "--as", "ann", *options], input=lines)
 
 
 class Broken:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +21,7 @@ from streamgp.apps.annotate.commands import Command, line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines, Stopwatch
 from streamgp.apps.annotate.question_view import View
 from tests.helpers import deskwork
-from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
+from tests.helpers.deskwork import Clock, Town, annotate, challenge, label_request
 
 
 def view(request: Any = None, labels: tuple[Any, ...] = ("den", "hall"), **fields: Any) -> View:
@@ -156,19 +155,7 @@ def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
     town.clock.now = time.time()  # as the command has it: answers from the future are refused
     for i in range(1, 4):
         town.event(f"e{i}", float(i))
-    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
-    monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 0.0)
-    monkeypatch.setattr(
-        "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
-    )
-    monkeypatch.chdir(tmp_path)
-    Path("w.toml").write_text('broker = "file://topics"\n')
-    town.work()
-    return town
-
-
-def annotate(*options: str, lines: str = "") -> Result:
-    return CliRunner().invoke(program, ["annotate", "w.toml", "--as", "ann", *options], input=lines)
+    return town.behind_an_address(monkeypatch, tmp_path)
 
 
 def test_every_answer_states_its_confidence(town: Town) -> None:

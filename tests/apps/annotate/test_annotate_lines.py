@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from connectors.annotation.open_questions import Question
 from connectors.topics import BrokerError, RefusedError
@@ -19,7 +19,7 @@ from streamgp.apps.annotate.line_ui import LineFace, Lines
 from streamgp.apps.annotate.question_view import View
 from streamgp.cli.annotate import login_name
 from streamgp.common.printable import printable
-from tests.helpers.deskwork import Broken, Town, challenge, program, view
+from tests.helpers.deskwork import Broken, Town, annotate, challenge, program, view
 
 CONFIG = 'broker = "file://topics"\n'
 
@@ -30,19 +30,7 @@ def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
     town = Town(contests=False)
     for i in range(1, 4):
         town.event(f"e{i}", float(i))
-    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
-    monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 0.0)
-    monkeypatch.setattr(
-        "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
-    )
-    monkeypatch.chdir(tmp_path)
-    Path("w.toml").write_text(CONFIG)
-    town.work()
-    return town
-
-
-def annotate(*options: str, lines: str = "") -> Result:
-    return CliRunner().invoke(program, ["annotate", "w.toml", "--as", "ann", *options], input=lines)
+    return town.behind_an_address(monkeypatch, tmp_path)
 
 
 def done(*options: str, lines: str = "") -> list[str]:

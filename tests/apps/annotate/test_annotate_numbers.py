@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from connectors.annotation.label_text import parse_number
 from streamgp import GPRegressor, SkepticalRegressor
 from streamgp.apps.annotate.question_view import shown_suggestion
 from streamgp.interactive import Challenge, LabelledExample
-from tests.helpers.deskwork import Broken, Town, program
+from tests.helpers.deskwork import Town, annotate
 from tests.helpers.messages import challenge
 
-CONFIG = 'broker = "file://topics"\ntarget = "number"\n'
 NUMBERS = {"e1": 10.0, "e2": 11.0, "e3": 12.0, "e4": 13.0, "e5": 14.0, "e6": 15.0}
 
 
@@ -28,19 +26,7 @@ def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
     for i, name in enumerate(NUMBERS):
         town.clock.now += 0.001
         town.event(name, float(i), truth=NUMBERS[name])
-    monkeypatch.setattr("connectors.worker.worker.LONGEST_WAIT_S", 0.0)
-    monkeypatch.setattr("streamgp.apps.annotate.session.LOOK_S", 0.0)
-    monkeypatch.setattr(
-        "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
-    )
-    monkeypatch.chdir(tmp_path)
-    Path("w.toml").write_text(CONFIG)
-    town.work()
-    return town
-
-
-def annotate(*options: str, lines: str = "") -> Result:
-    return CliRunner().invoke(program, ["annotate", "w.toml", "--as", "ann", *options], input=lines)
+    return town.behind_an_address(monkeypatch, tmp_path, 'target = "number"\n')
 
 
 def answers(town: Town) -> list[tuple[str, Any, Any]]:

@@ -448,14 +448,8 @@ def test_file_that_holds_no_truths_is_refused(tmp_path: Path, content: str, mess
 @pytest.fixture
 def town(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Town:
     town = Town(contests=False)
-    monkeypatch.setattr(
-        "streamgp.apps.deployment.deployment.open_topics", lambda _config: Broken(town.topics)
-    )
-    monkeypatch.chdir(tmp_path)
-    Path("w.toml").write_text('broker = "file://topics"\n[log]\nlabel = "room"\n')
     feed(town, 4)
-    town.work()
-    return town
+    return town.behind_an_address(monkeypatch, tmp_path, '[log]\nlabel = "room"\n')
 
 
 def annotate(*options: str) -> Result:
