@@ -1,7 +1,6 @@
 """Transformers of a River pipeline: what freezes after the warm-up, and what runs on."""
 
 import collections
-import copy
 import json
 import pickle
 
@@ -25,15 +24,7 @@ from streamgp.query import pipeline_scaling
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.pipeline_scaling import PipelineScaling, RunningScaling, scaling_of
 from streamgp.scaling import NoScaling
-
-
-def watched(scaling, xs):
-    return [scaling.observe(x) for x in xs]
-
-
-def rows(n, seed=0):
-    rng = np.random.default_rng(seed)
-    return [{"a": a, "b": 100 + 5 * b} for a, b in rng.normal(size=(n, 2)).tolist()]
+from tests.helpers.scalings import rows, watched
 
 
 class Counting(base.Transformer):
@@ -174,17 +165,6 @@ def test_texts_pass_a_pipeline_that_selects_them():
     twin = PipelineScaling([compose.Select("place") + numbers], 4)
     twin.load_state(scaling.state())
     assert twin.transform({"a": 4.0, "place": "bath"}) == {"a": 2.0, "place": "bath"}
-
-
-@pytest.mark.parametrize("n", [0, 5, 20])
-def test_a_copy_goes_on_alike(n):
-    scaling = PipelineScaling([preprocessing.StandardScaler()], 9)
-    xs = rows(40)
-    watched(scaling, xs[:n])
-    for twin in (copy.deepcopy(scaling), pickle.loads(pickle.dumps(scaling))):
-        other = copy.deepcopy(scaling)
-        assert watched(twin, xs[n:]) == watched(other, xs[n:])
-        assert twin.transform(xs[0]) == other.transform(xs[0])
 
 
 # --- transformers that run with the stream

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from river import preprocessing
 
+from streamgp.query.pipeline_scaling import PipelineScaling
 from streamgp.scaling import (
     NoScaling,
     RecentScaling,
@@ -228,8 +230,9 @@ def test_without_scaling_features_stay_as_they_are():
         lambda: StandardScaling(9),
         lambda: RenewedScaling(9),
         lambda: RecentScaling(9),
+        lambda: PipelineScaling([preprocessing.StandardScaler()], 9),
     ],
-    ids=["standard", "renewed", "recent"],
+    ids=["standard", "renewed", "recent", "pipeline"],
 )
 @pytest.mark.parametrize("n", [0, 5, 20])
 def test_a_copy_goes_on_alike(build, n):
