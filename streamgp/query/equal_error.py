@@ -102,7 +102,6 @@ class EqualErrorRounds:
     "equal_error",
     example="at_least = 0.1 (at random with this probability, and always below a confidence that "
     "it learns from the answers: for learners that give only probabilities)",
-    reason="the prediction is unsure, or is asked about at random",
 )
 class EqualErrorAsk:
     """Ask below the confidence of equal errors in a stream, and now and then above it.

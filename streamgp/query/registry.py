@@ -1,9 +1,8 @@
 """Registry of what a configuration can name: query strategies, other rules, budgets and learners.
 
-A rule registers itself where it is defined. Everything said about it elsewhere comes from that
-entry: the settings of its section (the annotated arguments of its constructor), the comment in the
-file that `streamgp init` prints, and the reason that annotators read. Learners take long to load,
-so they are listed in a table, with the modules they are in.
+A rule registers itself where it is defined. From that entry come the settings of its section (the
+annotated arguments of its constructor) and the comment in the file that `streamgp init` prints.
+Learners take long to load, so they are listed in a table, with the modules they are in.
 
 """
 
@@ -18,7 +17,6 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 from msgspec import Meta
 
 from streamgp.base import Target
-from streamgp.common.fingerprint import recorded_name
 
 # --- Types of settings: what an argument of a rule may be, for its section in a configuration.
 
@@ -58,8 +56,6 @@ class Rule:
         Its class; the class of None if the name stands for no rule at all.
     example
         Settings to try and their meaning, for the comment in a new configuration file.
-    reason
-        Reason shown to the annotator; None for a rule that never asks.
     targets
         The kinds of targets that it supports.
     compares_experts
@@ -70,7 +66,6 @@ class Rule:
     name: str
     cls: type
     example: str = ""
-    reason: str | None = None
     targets: tuple[Target, ...] = LABELS
     compares_experts: bool = False
 
@@ -89,7 +84,6 @@ def rule(
     name: str,
     *,
     example: str = "",
-    reason: str | None = None,
     targets: tuple[Target, ...] = LABELS,
     compares_experts: bool = False,
 ) -> Callable[[type[T]], type[T]]:
@@ -105,7 +99,6 @@ def rule(
             name=name,
             cls=cls,
             example=example,
-            reason=reason,
             targets=targets,
             compares_experts=compares_experts,
         )
@@ -149,29 +142,6 @@ def _of_experts() -> tuple[type, ...]:
 def compares_experts(value: object) -> bool:
     """Whether a rule compares the experts of an ensemble."""
     return isinstance(value, _of_experts())
-
-
-# Of what asks besides the rules.
-_OTHER_REASONS: Mapping[str, str] = {"DriftTest": "to test whether what was learned is still true"}
-
-
-@cache
-def reasons() -> dict[str, str]:
-    """Return the reason shown to the annotator, by the recorded name of the rule that decided.
-
-    Examples
-    --------
-    >>> reasons()["AlwaysAsk"]
-    'every event is asked about'
-
-    """
-    of_rules = {
-        recorded_name(one.cls): one.reason
-        for kind in _RULES
-        for one in rules(kind).values()
-        if one.reason is not None
-    }
-    return {**of_rules, **_OTHER_REASONS}
 
 
 # --- Learners.

@@ -91,7 +91,6 @@ class Review(Protocol):
     "leave_one_out",
     example="threshold = 0.3, every = 5 (after every 5 labels, the one that fits the others least, "
     "if it is wrong with more than this probability)",
-    reason="the label, learned before, does not fit what was learned since",
     targets=BOTH,
 )
 @dataclass(frozen=True, slots=True)
@@ -300,7 +299,6 @@ CriterionName: TypeAlias = Literal["rand", "mvar", "rkhs", "hvar", "sqsm", "l2fm
     example='criterion = "l2fm", size = 200, every = 10 (after every 10 events, the one of the '
     "latest 200 whose label would change the predictions of the others most; with max_age_s = "
     "3600.0, none older than an hour)",
-    reason="of the latest events, its label would tell most",
 )
 @dataclass(frozen=True, slots=True)
 class RecentEventsAsk:

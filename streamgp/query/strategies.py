@@ -125,7 +125,6 @@ def _ask_by_doubt(
     "skeptical",
     example="c = 1.0, at_least = 0.0 (at random, with c times the probability that the prediction "
     "is wrong, but never less than at_least, to notice concept drift), pending = true",
-    reason="the prediction is unsure",
 )
 @dataclass(frozen=True, slots=True)
 class SkepticalAsk:
@@ -181,7 +180,6 @@ class SkepticalAsk:
     "query",
     "paper",
     example="that of the ISGP paper: at random, with the probability that the prediction is wrong",
-    reason="the prediction is unsure",
 )
 @dataclass(frozen=True, slots=True)
 class PaperAsk:
@@ -200,7 +198,6 @@ class PaperAsk:
     "skeptical",
     example="threshold = 0.1 (when the label is wrong with more than this probability), "
     "doubts_new = true (also labels that are new)",
-    reason="the label does not fit what was learned before",
     targets=BOTH,
 )
 @dataclass(frozen=True, slots=True)
@@ -246,7 +243,6 @@ class SkepticalChallenge:
     "challenge",
     "paper",
     example="that of the ISGP paper: at random, if label and prediction differ",
-    reason="the label does not fit what was learned before",
 )
 @dataclass(frozen=True, slots=True)
 class PaperChallenge:
@@ -268,7 +264,6 @@ class PaperChallenge:
     "challenge",
     "always",
     example="whenever label and prediction differ",
-    reason="the prediction was another label",
 )
 @dataclass(frozen=True, slots=True)
 class AlwaysChallenge:
@@ -309,7 +304,6 @@ class NeverChallenge:
     "outside_interval",
     example="level = 0.99 (for numbers: outside the interval in which answers are expected with "
     "this probability)",
-    reason="the number lies outside the interval that was expected",
     targets=NUMBERS,
 )
 @dataclass(frozen=True, slots=True)
@@ -353,7 +347,7 @@ class OutsideInterval:
         return Decision.of(score, self.level, recorded_name(type(self)))
 
 
-@rule("query", "always", example="every event", reason="every event is asked about", targets=BOTH)
+@rule("query", "always", example="every event", targets=BOTH)
 @dataclass(frozen=True, slots=True)
 class AlwaysAsk:
     """Ask about every event."""
@@ -377,7 +371,6 @@ class NeverAsk:
     "query",
     "random",
     example="rate = 0.1 (share of the events)",
-    reason="some events are asked about at random",
     targets=BOTH,
 )
 @dataclass(frozen=True, slots=True)
@@ -428,7 +421,6 @@ class _Measured:
     "query",
     "entropy",
     example="threshold = 0.5 (nats)",
-    reason="several labels are about equally likely",
 )
 @dataclass(frozen=True, slots=True)
 class Entropy(_Measured):
@@ -454,7 +446,6 @@ class Entropy(_Measured):
     "query",
     "least_confidence",
     example="threshold = 0.3 (one minus the highest probability)",
-    reason="even the likeliest label is not likely",
 )
 @dataclass(frozen=True, slots=True)
 class LeastConfidence(_Measured):
@@ -475,7 +466,6 @@ class LeastConfidence(_Measured):
     "query",
     "best_versus_second",
     example="threshold = 0.3 (second best probability over best: margin sampling)",
-    reason="two labels are about equally likely",
 )
 @dataclass(frozen=True, slots=True)
 class BestVersusSecond(_Measured):
@@ -535,7 +525,6 @@ class _Above:
     "query",
     "variance",
     example="threshold = 0.0 (variance of the prediction)",
-    reason="the prediction is unsure",
     targets=BOTH,
 )
 @dataclass(frozen=True, slots=True)
@@ -572,7 +561,6 @@ class Variance(_Above):
     "query",
     "kl",
     example="threshold = 0.0, least_weight = 0.01 (how far the experts of an ensemble diverge)",
-    reason="several models predict different things",
     targets=BOTH,
     compares_experts=True,
 )
@@ -612,7 +600,6 @@ class KL(_Above):
     "query",
     "deterministic",
     example="threshold = 0.0 (the same, by their means alone)",
-    reason="several models predict different things",
     targets=BOTH,
     compares_experts=True,
 )

@@ -34,7 +34,6 @@ from streamgp.interactive.messages import (
     Challenge,
     Request,
 )
-from streamgp.query.registry import reasons
 
 # --- Legend: the labels and commands below a question with their keys, as many per line as fit.
 
@@ -179,10 +178,11 @@ def expert(view: View) -> str:
     """Return the rule that asked, with its numbers."""
     assert view.question is not None
     request = view.question.request
-    if request.reason in _WITHOUT_RULE:  # no numbers
-        return explain.TEXTS[explain.CODES[request.reason]]
+    code = explain.CODES.get(request.reason)
+    words = None if code is None else explain.TEXTS[code]
+    if words is not None and request.reason in _WITHOUT_RULE:  # no numbers
+        return words
     rule = f"{printable(request.reason)} {request.score:.2g} > {request.threshold:.2g}"
-    words = reasons().get(request.reason)
     return rule if words is None else f"{words} ({rule})"
 
 
