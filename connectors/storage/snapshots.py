@@ -203,14 +203,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def file_version(path: str | Path) -> tuple[int, int, int] | None:
-    """Return what distinguishes a file from its predecessors, None if it does not exist.
-
-    Examples
-    --------
-    >>> file_version("/nonexistent") is None
-    True
-
-    """
+    """Return what distinguishes a file from its predecessors, None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:

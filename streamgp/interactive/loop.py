@@ -896,15 +896,8 @@ class InteractiveLoop(RestartableLoop):
     def new_drift(self) -> FoundDrift | None:
         """Return the concept drift found since the last call, None if there was none.
 
-        For reports: what is found is part of the model's state, that it was told is not. Drifts
-        found elsewhere, before a restart, are not new.
-
-        Examples
-        --------
-        >>> from streamgp import isgp
-        >>> InteractiveLoop(isgp(seed=1)).new_drift() is None
-        True
-
+        For reports: what is found is part of the model's state, but not whether it was reported.
+        Drifts found elsewhere, before a restart, are not new.
         """
         model, before = self._drifting, self._n_drifts
         if model is None or before is None:

@@ -123,14 +123,7 @@ def open_topics(config: WorkerConfig) -> Topics:
 
 
 def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
-    """Return the settings of a worker's loops.
-
-    Examples
-    --------
-    >>> build_loops(WorkerConfig(), source="my.toml").keyed
-    True
-
-    """
+    """Return the settings of a worker's loops."""
     total = build_total_budget(config, source=source)
     if total is not None and not config.worker.keyed:
         raise ConfigError(

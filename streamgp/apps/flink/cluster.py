@@ -410,26 +410,13 @@ def remote_of(url: str) -> tuple[str, int]:
 def last_checkpoint(directory: Path) -> str | None:
     """Return the address of the newest complete checkpoint of all jobs that used a directory.
 
-    It may be the savepoint taken over from workers, once the topics say so.
-
-    Examples
-    --------
-    >>> last_checkpoint(Path("/nonexistent")) is None
-    True
-
+    It may be the savepoint taken over from workers, once the topics say so. None if there is none.
     """
     return _newest([*directory.glob("*/chk-*"), *directory.glob(f"{TAKEN_OVER}/savepoint-*")])
 
 
 def last_savepoint(directory: Path) -> str | None:
-    """Return the address of the newest complete savepoint in a directory.
-
-    Examples
-    --------
-    >>> last_savepoint(Path("/nonexistent")) is None
-    True
-
-    """
+    """Return the address of the newest complete savepoint in a directory, None if there is none."""
     return _newest(directory.glob("savepoint-*"))
 
 
