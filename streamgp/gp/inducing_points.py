@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 from scipy.linalg.blas import ddot
 
 from streamgp.base import Array
-from streamgp.gp.arrays import SymmetricMatrix, enlarged
+from streamgp.gp.arrays import SymmetricMatrix, enlarged, padded
 from streamgp.gp.marginal_likelihood import CUBIC, NEW_MEMORY, Steps, inverse_of_factor_steps
 
 # A point is new if the others leave more than this share of its prior variance unexplained
@@ -156,8 +156,7 @@ class Basis:
         basis._use[:n] = basis._use[-1]
         for mean in means:
             basis.add_target()
-            padded = np.concatenate([mean, np.zeros(capacity - n)])
-            basis._shift(padded, np.append(np.zeros(basis.n_targets - 1), 1.0))
+            basis._shift(padded(mean, capacity), np.append(np.zeros(basis.n_targets - 1), 1.0))
         return basis
 
     def add_target(self) -> None:
@@ -177,8 +176,7 @@ class Basis:
             Prior variance at the point.
 
         """
-        if self.n < self.capacity:
-            k = np.concatenate([k, np.zeros(self.capacity - self.n)])
+        k = padded(k, self.capacity)
         e = np.zeros(self.capacity + 1)
         e[-1] = -1.0
         self._Q.times_into(k, e)
@@ -255,7 +253,7 @@ class Basis:
         self._Q.keep(stay)
         self._S.keep(stay)
         self._diagonal[:-1] = self._Q.diagonal()
-        self._use[:-1] = np.concatenate([self._use[stay], np.zeros(self.capacity - n)])
+        self._use[:-1] = padded(self._use[stay], self.capacity)
 
     def _note_use(self, squares: Array) -> None:
         """Record how much an example relied on each point: the squares of `e`."""

@@ -147,13 +147,12 @@ def explain(
     L_f, L_g = map(factor, covariances(model, points))
     found = []
     for i, y in enumerate(points.Y):
-        if start is not None:
-            begin = start[i].tau, start[i].nu
-            try:
-                one = propagate(L_f, L_g, model.noise_mean, y, start=begin, tolerance=tolerance)
-            except UnconvergedError:
-                one = propagate(L_f, L_g, model.noise_mean, y, tolerance=tolerance)
-        else:
+        begin = None if start is None else (start[i].tau, start[i].nu)
+        try:
+            one = propagate(L_f, L_g, model.noise_mean, y, start=begin, tolerance=tolerance)
+        except UnconvergedError:
+            if begin is None:
+                raise
             one = propagate(L_f, L_g, model.noise_mean, y, tolerance=tolerance)
         found.append(one)
     return tuple(found)
