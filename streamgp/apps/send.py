@@ -365,8 +365,8 @@ def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int
     n_sent, last = producer.sender.n_sent, producer.sender.last
     rejected = f", {number(producer.n_rejected, 'row')} rejected" if producer.n_rejected else ""
     rows = f"row {first}" if last == first else f"rows {first} to {last}"
-    span = f" ({rows})" if last >= first else ""
-    tell(f"{number(n_sent, 'event')} sent{span}{rejected} in {seconds:.1f} s")
+    which = f" ({rows})" if last >= first else ""
+    tell(f"{number(n_sent, 'event')} sent{which}{rejected} in {seconds:.1f} s")
     if stop():
         tell(f"interrupted; continue with --from {last + 1}")
         return status_of(stop.signal)

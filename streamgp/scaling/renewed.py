@@ -246,13 +246,13 @@ class RenewedScaling(StandardScaling):
     def load_state(self, state: State) -> None:
         """Restore what `state` returned."""
         super().load_state(state)
-        # Not in states of before outliers were kept out.
+        # States lacked this before outliers were kept out.
         for name, n_first, values in state.get("first", ()):
             self._first[name] = array_of(values, int(n_first)).tolist()
         self._n_zeros = dict(state["zeros"])
         self._n_labels = int(state["labels"])
         self._columns = list(state["columns"])
-        # Not in states of before columns had forms, and weights.
+        # States lacked these before columns had forms, and weights.
         if "forms" in state:
             self._forms = ColumnForms.of_state(state["forms"])
         self._weights = dict(state.get("weights", ()))

@@ -124,7 +124,7 @@ class _HandingBack(msgspec.Struct, frozen=True):
     job: str | None = None
 
 
-_Marks = TypeVar("_Marks", _TakingOver, _HandingBack)
+_Progress = TypeVar("_Progress", _TakingOver, _HandingBack)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,19 +193,19 @@ class Move:
     def _load(self, build: Callable[[str, Mapping[int, Any]], Callable[[Any], None]]) -> str:
         shared = self.learned()
         group = self._new_group("to-flink")
-        marks = _TakingOver(_new_job())
-        self._write(self._taking_over, marks)
+        progress = _TakingOver(_new_job())
+        self._write(self._taking_over, progress)
         job = self.cluster.start(
             name_of(self.there.group, TAKING),
             build(group, shared),
             begin_at=None,
             directory=TAKING_OVER,
-            job_id=marks.loading,
+            job_id=progress.loading,
         )
         self._wait_until_read(job, group, COMPACTED)
         savepoint = self._savepoint(job, TAKING_OVER, drain=False)
         say(logging.INFO, "taken-over", savepoint=savepoint)
-        self._write(self._taking_over, replace(marks, savepoint=savepoint))
+        self._write(self._taking_over, replace(progress, savepoint=savepoint))
         return savepoint
 
     def left_behind(self) -> list[str]:
@@ -216,12 +216,12 @@ class Move:
 
     def new_working_job(self) -> str | None:
         """Return the id for the job that continues after the takeover; None for any."""
-        marks = self._read(_TakingOver)
-        if marks is None:
+        progress = self._read(_TakingOver)
+        if progress is None:
             return None
-        marks = replace(marks, working=_new_job())
-        self._write(self._taking_over, marks)
-        return marks.working
+        progress = replace(progress, working=_new_job())
+        self._write(self._taking_over, progress)
+        return progress.working
 
     def working_job(self) -> str | None:
         """Return the job that continues after the takeover, if an earlier call submitted it.
@@ -232,17 +232,17 @@ class Move:
             If it has since ended.
 
         """
-        marks = self._read(_TakingOver)
-        if marks is None or marks.working is None:
+        progress = self._read(_TakingOver)
+        if progress is None or progress.working is None:
             return None
-        status = self.cluster.status_of(marks.working)
+        status = self.cluster.status_of(progress.working)
         if status in ENDED:
             raise ConfigError(
-                f"job {marks.working} has gone on from what was taken over, and has ended "
+                f"job {progress.working} has gone on from what was taken over, and has ended "
                 f"({status}); go on without --take-over, and with its last checkpoint or savepoint "
                 "as --from"
             )
-        return None if status is None else marks.working
+        return None if status is None else progress.working
 
     def has_taken_over(self) -> None:
         """Delete the progress of the move: the main job exists."""
@@ -250,24 +250,24 @@ class Move:
 
     def _end_loading(self) -> None:
         """Cancel the loading job of an earlier call: workers may have learned more since."""
-        marks = self._read(_TakingOver)
-        if marks is not None:
-            if self.cluster.status_of(marks.loading) not in (None, *ENDED):
-                self.cluster.attach(marks.loading).cancel()
-                say(logging.INFO, "cancelled", job=marks.loading)
+        progress = self._read(_TakingOver)
+        if progress is not None:
+            if self.cluster.status_of(progress.loading) not in (None, *ENDED):
+                self.cluster.attach(progress.loading).cancel()
+                say(logging.INFO, "cancelled", job=progress.loading)
             self._taking_over.unlink()
 
     def _loaded(self, began_at: _Offsets) -> str | None:
         """Return an earlier call's savepoint on a remote cluster, unless a job has continued."""
-        marks = self._read(_TakingOver)
-        if marks is None or marks.savepoint is None:
+        progress = self._read(_TakingOver)
+        if progress is None or progress.savepoint is None:
             return None
         if began_at != self._at():
             raise ConfigError(
                 "Flink has worked on what was taken over; go on without --take-over, and with the "
                 "last checkpoint or savepoint of its job as --from"
             )
-        return marks.savepoint
+        return progress.savepoint
 
     def _at(self) -> _Offsets:
         positions = self.there.topics.positions(self.there.group)
@@ -390,9 +390,9 @@ class Move:
 
         """
         check_idle(self.there, "hand back")
-        marks = self._read(_HandingBack)
+        progress = self._read(_HandingBack)
         kept = self._marked()
-        if marks is not None and len(kept) < self.there.topics.n_partitions():
+        if progress is not None and len(kept) < self.there.topics.n_partitions():
             self._sign_for_workers()  # the group's positions are set, and may have advanced
             return
         if not kept:
@@ -401,12 +401,12 @@ class Move:
                 "learned; start them"
             )
         job = None
-        if marks is not None and marks.job is not None:
-            job, begin_at = self._left(marks, marks.job, begin_at)
-        if marks is None or job is None:
-            marks, job = self._start_handing(build, marks, _began_at(kept), begin_at)
-        ends = _by_place(marks.ends)
-        self._wait_until_read(job, marks.group, WORKER_INPUTS, ends)
+        if progress is not None and progress.job is not None:
+            job, begin_at = self._left(progress, progress.job, begin_at)
+        if progress is None or job is None:
+            progress, job = self._start_handing(build, progress, _began_at(kept), begin_at)
+        ends = _by_place(progress.ends)
+        self._wait_until_read(job, progress.group, WORKER_INPUTS, ends)
         self._savepoint(job, _HANDED_BACK, drain=True)
         self._wait_for_end(job)
         self._put_workers(ends)
@@ -426,38 +426,38 @@ class Move:
                 "there is no checkpoint or savepoint to hand back; name it with --from"
             )
         ends = self._begin(began_at) if before is None else before.ends
-        marks = _HandingBack(
+        progress = _HandingBack(
             ends,
             begin_at=begin_at,
             group=self._new_group("to-workers", began_at),
             job=None if self.cluster.remote is None else _new_job(),
         )
-        self._write(self._plan, marks)
+        self._write(self._plan, progress)
         job = self.cluster.start(
             name_of(self.there.group, HANDING),
-            build(marks.group, _by_place(ends), drained is not None),
+            build(progress.group, _by_place(ends), drained is not None),
             begin_at=drained or begin_at,
             is_taken_over=drained is None and was_taken_over(begin_at),
-            job_id=marks.job,
+            job_id=progress.job,
         )
-        return marks, job
+        return progress, job
 
     def _left(
-        self, marks: _HandingBack, job_id: str, begin_at: str | None
+        self, progress: _HandingBack, job_id: str, begin_at: str | None
     ) -> tuple[FlinkJob | None, str | None]:
         """Return the job that an earlier call left on a remote cluster, and where to start.
 
         The job is None if it must be started again; its results count together with its savepoint.
         """
-        begin_at = begin_at or marks.begin_at
+        begin_at = begin_at or progress.begin_at
         status = self.cluster.status_of(job_id)
         if status in ("CANCELED", "FAILED"):
-            return None, self.cluster.saved_by(job_id) or marks.begin_at
+            return None, self.cluster.saved_by(job_id) or progress.begin_at
         if status is not None:
             say(logging.INFO, "goes-on", job=job_id, status=status)
             return self.cluster.attach(job_id), begin_at
         # It was never submitted, or the cluster has forgotten it.
-        if begin_at == marks.begin_at and self._topics.positions(marks.group):
+        if begin_at == progress.begin_at and self._topics.positions(progress.group):
             raise ConfigError(
                 f"the cluster no longer knows job {job_id}, which an earlier `streamgp flink "
                 "--hand-back` has left there; run it again with the last checkpoint or savepoint "
@@ -612,16 +612,16 @@ class Move:
         assert isinstance(self.there.topics, KafkaTopics)
         return self.there.topics
 
-    def _read(self, kind: type[_Marks]) -> _Marks | None:
+    def _read(self, kind: type[_Progress]) -> _Progress | None:
         """Read the progress of a move, which is stored beside the checkpoints."""
         path = self._plan if kind is _HandingBack else self._taking_over
         if not path.exists() or (kind is _TakingOver and self.cluster.remote is None):
             return None
         return msgspec.json.decode(path.read_bytes(), type=kind)
 
-    def _write(self, path: Path, marks: _TakingOver | _HandingBack) -> None:
+    def _write(self, path: Path, progress: _TakingOver | _HandingBack) -> None:
         if path == self._plan or self.cluster.remote is not None:
-            write_snapshot(path, msgspec.json.encode(marks))
+            write_snapshot(path, msgspec.json.encode(progress))
 
     def _drained(self) -> str | None:
         if self.cluster.remote is not None:
