@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,7 +18,9 @@ from streamgp.interactive import (
     Message,
 )
 
-LABELS = ("a", "b", "c", 1, True, 2.5)
+LABELS = ("a", "b", 2, 2.5)
+MIXED = ("a", "b", "c", 1, True, 2.5)
+"""Labels of which some are one key of a dictionary, as True, 1 and 1.0 are."""
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
 CUTS = st.sampled_from((7, 1, 2, 3, 5, 12))
 """Inputs from one restart to the next. A restart after each costs most, and is not drawn first."""
@@ -101,6 +104,22 @@ class Story:
             privileged={"confidence": 0.5} if rng.random() < 0.2 else None,
             supersedes=supersedes,
         )
+
+
+class TextStory(Story):
+    """A story whose places tell the classes apart, and whose numbers are texts now and then."""
+
+    def event(self) -> Event:
+        event, rng = super().event(), self.rng
+        x = dict(event.x)
+        if rng.random() < 0.8:
+            place = ["hall", "bath", "attic"][self.labels.index(event.truth)]
+            x["place"] = place if rng.random() < 0.7 else f"place {rng.randrange(40)}"
+        if rng.random() < 0.1:
+            x["u"] = rng.choice(["", "out of range"])
+        if rng.random() < 0.2:
+            x["open"] = rng.random() < 0.5
+        return replace(event, x=x)
 
 
 def told(loop: Any, step: tuple[str, Any, float], *, key: str | None = None) -> list[Message]:

@@ -18,7 +18,7 @@ from streamgp.interactive import InteractiveLoop, KeyedLoops
 from streamgp.query import KL, AdaptiveThreshold, Deterministic, RateBudget, Variance
 from tests.helpers.laws import examples, in_turns
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
-from tests.interactive.test_state_parts import StateChangelog
+from tests.interactive.topics import StateChangelog
 
 CLASSES = ("hall", "bath", "attic")
 NUMBERS = (1.5, 22.0, 40.25)

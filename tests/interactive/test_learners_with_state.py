@@ -11,9 +11,8 @@ from streamgp.interactive import InteractiveLoop
 from streamgp.learners import gp_classifier, gp_tuning
 from tests.helpers.forgetful import ARD, FORGETFUL, JumpyWatch
 from tests.helpers.laws import examples, in_turns
-from tests.interactive.stories import CUTS, played_with_cuts, told
-from tests.interactive.test_state_parts import LABELS, StateChangelog
-from tests.interactive.test_text_features import TextStory
+from tests.interactive.stories import CUTS, TextStory, played_with_cuts, told
+from tests.interactive.topics import StateChangelog
 
 MODELS = {
     "few points": lambda: GPClassifier(max_points=6),
@@ -39,7 +38,7 @@ def skeptical(learner):
 @examples(2)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
-    story = TextStory(seed, labels=LABELS)
+    story = TextStory(seed)
     loop, _ = played_with_cuts(lambda: skeptical(learner), story, every)
     assert loop.model.n_learned > 5
     assert loop.model.learner.n_drifts > 0 or not loop.model.learner.drift
@@ -49,7 +48,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
-    story = TextStory(seed, labels=LABELS)
+    story = TextStory(seed)
     StateChangelog(lambda: skeptical(learner), seed, story=story).steps_and_cut(120)
 
 
@@ -57,7 +56,7 @@ def test_a_learner_whose_examples_are_all_there_is_adds_nothing_to_the_head():
     heads = []
     for learner in MODELS.values():
         loop = InteractiveLoop(skeptical(learner))
-        story, messages = TextStory(1, labels=LABELS), []
+        story, messages = TextStory(1), []
         for _ in range(80):
             messages = told(loop, story.next(messages))
         heads.append(loop.parts()["head"]["model"]["taught"].get("learner"))

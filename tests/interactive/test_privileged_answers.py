@@ -32,7 +32,7 @@ from streamgp.learners import privileged_core
 from streamgp.query import AlwaysAsk, NeverChallenge, SkepticalChallenge
 from tests.helpers.laws import examples, in_turns
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
-from tests.interactive.test_state_parts import LABELS, StateChangelog
+from tests.interactive.topics import StateChangelog
 
 MODELS = {
     "all points": lambda: PrivilegedGPClassifier(max_points=None),
@@ -82,7 +82,7 @@ def lines_of(messages):
 @examples(1)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every):
-    story = PrivilegedStory(seed, labels=LABELS)
+    story = PrivilegedStory(seed)
     loop, _ = played_with_cuts(lambda: skeptical(learner), story, every, n=80)
     assert sum(e.privileged is not None for e in loop.model.examples()) > 5
 
@@ -91,7 +91,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(learner, seed, every
 @examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(learner, seed):
-    story = PrivilegedStory(seed, labels=LABELS)
+    story = PrivilegedStory(seed)
     StateChangelog(lambda: skeptical(learner), seed, story=story).steps_and_cut(80)
 
 
@@ -99,7 +99,7 @@ def test_what_was_published_last_makes_the_loop_again(learner, seed):
 @examples(1)
 @given(seed=st.integers(0, 10**6))
 def test_the_log_says_what_the_learner_holds(learner, seed):
-    loop, story = InteractiveLoop(skeptical(learner), **SPANS), PrivilegedStory(seed, labels=LABELS)
+    loop, story = InteractiveLoop(skeptical(learner), **SPANS), PrivilegedStory(seed)
     messages, lines = [], []
     for _ in range(80):
         messages = told(loop, story.next(messages))

@@ -30,7 +30,7 @@ from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.query import AlwaysAsk, LeaveOneOutReview
 from tests.helpers.laws import examples
 from tests.interactive.scripted import JudgingLearner
-from tests.interactive.stories import Story
+from tests.interactive.stories import MIXED, Story
 from tests.interactive.stories import told as tell
 from tests.interactive.test_retract import known_of, rebuilt, words_without
 
@@ -476,7 +476,8 @@ def test_corrections_and_challenges_are_taken_back_too_and_a_restart_changes_not
         return NamesBob(GPClassifier(), review=review, drift_test=test, n=n)
 
     spans = {"expires_after_s": 5.0, "answer_horizon_s": 60.0}
-    loop, story, messages, log = InteractiveLoop(model(), **spans), Story(seed), [], []
+    loop, messages, log = InteractiveLoop(model(), **spans), [], []
+    story = Story(seed, labels=MIXED)
     other = InteractiveLoop(model(), **spans)
     for step in range(80):
         given_step = story.next(messages)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgp import isgp
 from streamgp.interactive import InteractiveLoop, LabelledExample
 from streamgp.interactive.rebuild import recovered_parts, renumbered
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import MIXED, Story, told
 
 SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 400.0}
 
@@ -36,7 +36,8 @@ def test_doubled_numbers_are_made_to_rise_and_others_stay(sequences):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_examples_and_their_numbers_come_back(seed):
-    loop, story, messages, log = InteractiveLoop(isgp(seed=1), **SPANS), Story(seed), [], []
+    loop, messages, log = InteractiveLoop(isgp(seed=1), **SPANS), [], []
+    story = Story(seed, labels=MIXED)
     for _ in range(120):
         messages = told(loop, story.next(messages))
         log += [m for m in messages if isinstance(m, LabelledExample)]

@@ -40,7 +40,7 @@ from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
 from streamgp.scaling import RenewedScaling, standard_scaling
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ScriptedLearner
-from tests.interactive.stories import SPANS, Story, told
+from tests.interactive.stories import MIXED, SPANS, Story, told
 
 PEOPLE = ("ann", "bob")
 seeds = st.integers(0, 10**6)
@@ -61,7 +61,8 @@ def model():
 
 def played(seed, n=80):
     """A loop in the middle of a random conversation, its story and its log."""
-    loop, story, messages, log = InteractiveLoop(model(), **SPANS), Story(seed), [], []
+    loop, messages, log = InteractiveLoop(model(), **SPANS), [], []
+    story = Story(seed, labels=MIXED)
     for _ in range(n):
         messages = told(loop, story.next(messages))
         log += [m for m in messages if isinstance(m, LabelledExample)]

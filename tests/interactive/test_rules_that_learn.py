@@ -10,9 +10,8 @@ from river import naive_bayes
 from streamgp import GPClassifier, SkepticalClassifier
 from streamgp.query import EqualErrorAsk
 from tests.helpers.laws import examples
-from tests.interactive.stories import CUTS, Story, played_with_cuts
-from tests.interactive.test_state_parts import LABELS, StateChangelog
-from tests.interactive.test_text_features import TextStory
+from tests.interactive.stories import CUTS, Story, TextStory, played_with_cuts
+from tests.interactive.topics import StateChangelog
 
 LEARNERS = {
     "GP": lambda: GPClassifier(noise_variance=0.3),
@@ -31,11 +30,11 @@ MODELS = {name: partial(skeptical, learner) for name, learner in LEARNERS.items(
 @examples(2)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_a_restart_repeats_every_decision(build, seed, every):
-    loop, _ = played_with_cuts(build, Story(seed, labels=LABELS), every)
+    loop, _ = played_with_cuts(build, Story(seed), every)
     assert loop.model.state()["query"] != EqualErrorAsk().state()
 
 
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(seed):
-    StateChangelog(skeptical, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(120)
+    StateChangelog(skeptical, seed, story=TextStory(seed)).steps_and_cut(120)

@@ -30,7 +30,7 @@ from streamgp.interactive.teaching import teach
 from tests.helpers.laws import examples
 from tests.interactive.scripted import ComparingLearner, JudgingLearner, ScriptedTalk
 from tests.interactive.stories import Story, told
-from tests.interactive.test_state_parts import SPANS, StateChangelog
+from tests.interactive.topics import SPANS, StateChangelog
 
 ANN, BOB, DAN, EVE = "ann", "bob", "dan", "eve"
 OVERLAP, REPEAT = People(overlap=1.0), People(repeat=1.0)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import feature_extraction, naive_bayes, neighbors, preprocessing, stats, utils
+from river import naive_bayes
 
 from streamgp import (
     DriftTest,
     GPClassifier,
     SkepticalClassifier,
     TemporalFilter,
-    budgets,
     isgp,
     query,
 )
@@ -32,53 +31,11 @@ from streamgp.interactive import (
 )
 from streamgp.interactive.state.snapshot import Snapshot
 from tests.helpers.laws import examples, in_turns
+from tests.interactive.models import MODELS
 from tests.interactive.scripted import ScriptedLearner
 from tests.interactive.stories import CUTS, SPANS, Story, played_with_cuts, told
 
-MODELS = {
-    "default": lambda: isgp(seed=3),
-    "short warm-up": lambda: SkepticalClassifier(GPClassifier(), warm_up=20, seed=3),
-    "paper": lambda: isgp("paper", seed=3),
-    "at most": lambda: SkepticalClassifier(
-        GPClassifier(), budget=budgets.AtMost(9), warm_up=8, seed=3
-    ),
-    "review": lambda: SkepticalClassifier(
-        GPClassifier(),
-        query.AlwaysAsk(),
-        query.SkepticalChallenge(0.7),
-        warm_up=8,
-        review=query.LeaveOneOutReview(0.2, every=2, budget=budgets.RateBudget(0.7, seed=3)),
-        seed=3,
-    ),
-    "at most per": lambda: SkepticalClassifier(
-        GPClassifier(), query.AlwaysAsk(), budget=budgets.AtMostPer(3, 20.0), warm_up=8, seed=3
-    ),
-    "rate": lambda: SkepticalClassifier(
-        GPClassifier(), query.Entropy(0.0), budget=budgets.RateBudget(0.4), warm_up=8, seed=3
-    ),
-    "naive Bayes": lambda: SkepticalClassifier(naive_bayes.GaussianNB(), warm_up=8, seed=3),
-    "neighbours": lambda: SkepticalClassifier(neighbors.KNNClassifier(), warm_up=8, seed=3),
-    "pipeline": lambda: SkepticalClassifier(
-        preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | GPClassifier(),
-        warm_up=20,
-        seed=3,
-    ),
-    "windows": lambda: SkepticalClassifier(
-        feature_extraction.Agg("n", None, utils.Rolling(stats.Mean, window_size=5))
-        | preprocessing.StandardScaler()
-        | GPClassifier(),
-        warm_up=20,
-        seed=3,
-    ),
-    "supervised pipeline": lambda: SkepticalClassifier(
-        feature_extraction.TargetAgg(by="n", how=stats.Count()) | GPClassifier(),
-        warm_up=20,
-        seed=3,
-    ),
-}
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-# True, 1 and 1.0 are one key of a dictionary.
-LABELS = ("a", "b", 2, 2.5)
 
 
 def loop_around(model):
@@ -89,7 +46,7 @@ def loop_around(model):
 @examples(2)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
-    played_with_cuts(model, Story(seed, labels=LABELS), every)
+    played_with_cuts(model, Story(seed), every)
 
 
 @in_turns("model", MODELS, 1)
@@ -97,7 +54,7 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
 @given(seed=st.integers(0, 10**6))
 def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, seed):
     loop = loop_around(model)
-    story = Story(seed, labels=LABELS)
+    story = Story(seed)
     log, messages = [], []
     for _ in range(130):
         messages = told(loop, story.next(messages))
@@ -122,7 +79,7 @@ def test_the_consensus_log_replayed_gives_the_same_learner_bit_for_bit(model, se
 def test_the_error_estimates_follow_from_the_messages(seed, name):
     """A first answer counts as it did when it was learned, also if its label is doubted later."""
     loop = loop_around(MODELS[name])
-    story = Story(seed, labels=LABELS)
+    story = Story(seed)
     messages, contested, sums = [], {}, {}
     for _ in range(150):
         messages = told(loop, story.next(messages))
@@ -143,7 +100,7 @@ def test_the_error_estimates_follow_from_the_messages(seed, name):
 @given(seed=st.integers(0, 10**6))
 def test_what_annotators_are_judged_by_is_in_the_consensus_log(seed, name):
     loop = loop_around(MODELS[name])
-    story, messages, log = Story(seed, labels=LABELS), [], []
+    story, messages, log = Story(seed), [], []
     for _ in range(150):
         messages = told(loop, story.next(messages))
         log += [message for message in messages if isinstance(message, LabelledExample)]
@@ -155,7 +112,7 @@ def test_what_annotators_are_judged_by_is_in_the_consensus_log(seed, name):
 def test_labels_are_doubted_and_revised_in_these_stories(seed):
     """The laws of this module and its neighbours are about reviews as well."""
     loop = loop_around(MODELS["review"])
-    story, messages, told_of = Story(seed, labels=LABELS), [], []
+    story, messages, told_of = Story(seed), [], []
     for _ in range(110):
         messages = told(loop, story.next(messages))
         told_of += messages
@@ -348,7 +305,7 @@ def test_a_feature_that_cannot_be_saved_is_named():
 @given(seed=st.integers(0, 10**6))
 def test_what_comes_twice_changes_nothing(model, seed):
     loop = loop_around(model)
-    story = Story(seed, labels=LABELS)
+    story = Story(seed)
     messages = []
     for _ in range(60):
         step = story.next(messages)
@@ -365,7 +322,7 @@ def test_what_comes_twice_changes_nothing(model, seed):
 @given(seed=st.integers(0, 10**6))
 def test_no_more_questions_are_answered_than_the_budget_allows(seed):
     loop = loop_around(MODELS["at most"])
-    story = Story(seed, labels=LABELS)
+    story = Story(seed)
     messages, open_or_answered = [], set()
     for _ in range(150):
         step = story.next(messages)
@@ -385,7 +342,7 @@ def test_no_more_questions_are_answered_than_the_budget_allows(seed):
 @given(seed=st.integers(0, 10**6))
 def test_no_more_questions_fall_into_any_span_than_the_budget_allows(seed):
     loop = loop_around(MODELS["at most per"])
-    story = Story(seed, labels=LABELS)
+    story = Story(seed)
     messages, asked_at = [], []
     for _ in range(200):
         messages = told(loop, story.next(messages))

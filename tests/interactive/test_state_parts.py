@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import feature_extraction, preprocessing, stats, utils
 
 from streamgp import GPClassifier, SkepticalClassifier, budgets, isgp, query
 from streamgp.interactive import (
@@ -25,21 +24,14 @@ from streamgp.interactive.conversation_record import Conversation
 from streamgp.interactive.state import serialize
 from tests.helpers.laws import examples
 from tests.helpers.messages import event
+from tests.interactive import models
 from tests.interactive.scripted import ScriptedLearner
-from tests.interactive.stories import Story, told
-from tests.interactive.topics import PublishedState, pages_of
+from tests.interactive.stories import told
+from tests.interactive.topics import SPANS, PublishedState, StateChangelog, pages_of
 
+SHARED = ("default", "short warm-up", "review", "pipeline", "windows")
 MODELS = {
-    "default": lambda: isgp(seed=3),
-    "short warm-up": lambda: SkepticalClassifier(GPClassifier(), warm_up=20, seed=3),
-    "review": lambda: SkepticalClassifier(
-        GPClassifier(),
-        query.AlwaysAsk(),
-        query.SkepticalChallenge(0.7),
-        warm_up=8,
-        review=query.LeaveOneOutReview(0.2, every=2, budget=budgets.RateBudget(0.7, seed=3)),
-        seed=3,
-    ),
+    **{name: models.MODELS[name] for name in SHARED},
     "at most per": lambda: SkepticalClassifier(
         GPClassifier(), query.AlwaysAsk(), budget=budgets.AtMostPer(9, 20.0), warm_up=8, seed=3
     ),
@@ -52,109 +44,11 @@ MODELS = {
         warm_up=8,
         seed=3,
     ),
-    "pipeline": lambda: SkepticalClassifier(
-        preprocessing.StandardScaler() | preprocessing.MinMaxScaler() | GPClassifier(),
-        warm_up=20,
-        seed=3,
-    ),
-    "windows": lambda: SkepticalClassifier(
-        feature_extraction.Agg("n", None, utils.Rolling(stats.Mean, window_size=5))
-        | preprocessing.StandardScaler()
-        | GPClassifier(),
-        warm_up=20,
-        seed=3,
-    ),
 }
-models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 25.0}
-# True, 1 and 1.0 are one key of a dictionary.
-LABELS = ("a", "b", 2, 2.5)
 seeds = st.integers(0, 10**6)
 
 
-class StateChangelog:
-    """A loop in a story, now and then published and snapshot.
-
-    Sometimes lines are deleted, and an annotator's labels are taken back and put back.
-    """
-
-    def __init__(self, model, seed, spans=SPANS, story=None):
-        self.model, self.spans = model, spans
-        self.loop = InteractiveLoop(model(), **spans)
-        self.rng = random.Random(seed)
-        self.story = story or Story(seed, labels=LABELS)
-        self.messages = []
-        self.topics = PublishedState()
-        self.retractions = []
-        self.saved = (self.loop.snapshot(), self.topics.end)
-
-    def step(self):
-        rng = self.rng
-        if rng.random() < 0.05 and self.topics.lines:
-            line = rng.choice(self.topics.lines)
-            revision = rng.choice([None, line.revision])
-            self.messages = self.loop.withdraw(line.event_id, self.story.now, revision=revision)
-            if revision is not None:
-                self.topics.erase(line.event_id, revision)
-                # An earlier snapshot holds the line.
-                self.saved = (self.loop.snapshot(), self.topics.end)
-        elif rng.random() < 0.03:
-            self.relearn()
-            return
-        else:
-            self.messages = told(self.loop, self.story.next(self.messages))
-        self.topics.note(self.messages)
-        if rng.random() < 0.3:
-            self.topics.write(self.loop.changes())
-        if rng.random() < 0.1:
-            self.saved = (self.loop.snapshot(), self.topics.end)
-
-    def relearn(self):
-        """Take an annotator's labels back, or put the last ones back."""
-        log, now = self.topics.lines_since(0, self.rng), self.story.now
-        if self.retractions and self.rng.random() < 0.5:
-            done = self.loop.reinstate(self.retractions.pop(), log, now)
-        else:
-            done = self.loop.retract(self.rng.choice(("ann", "bob")), log, now)
-            self.retractions += [done.retraction] if done.retraction else []
-        self.messages = done.messages
-        self.topics.replace(done.log)
-        # No earlier snapshot can be merged.
-        self.saved = (self.loop.snapshot(), self.topics.end)
-
-    def steps_and_cut(self, n):
-        """Play on; return the loop as it is made again in different ways, each time the same."""
-        for _ in range(n):
-            self.step()
-        again = list(self.cut())
-        assert [loop.snapshot() == self.loop.snapshot() for loop in again] == [True] * 3
-        return again
-
-    def cut(self):
-        """Publish, and return the loop as it can be made again in different ways."""
-        self.topics.write(self.loop.changes())
-        parts = {k: v for k, v in self.topics.parts_since().items() if v is not None}
-        assert msgspec.json.decode(msgspec.json.encode(self.loop.parts())) == parts
-        assert self.loop.changes() == {}
-        lines = self.topics.lines_since(0, self.rng)
-        yield InteractiveLoop.from_parts(parts, lines, self.model(), **self.spans)
-        data, (n_parts, n_lines) = self.saved
-        # The topic may be read from before the snapshot on.
-        n_parts = self.rng.choice([n_parts, n_parts, self.rng.randint(0, n_parts)])
-        n_lines = self.rng.choice([n_lines, self.rng.randint(0, n_lines)])
-        tail = self.topics.parts_since(n_parts)
-        lines = self.topics.lines_since(n_lines, self.rng)
-        loop = InteractiveLoop.restore(data, self.model())
-        loop = loop.caught_up(tail, lines, self.model())
-        assert loop is not None
-        yield loop
-        once_more = loop.caught_up(tail, lines, self.model())
-        assert once_more is not None
-        assert once_more.snapshot() == loop.snapshot()
-        yield InteractiveLoop.restore(self.loop.snapshot(), self.model())
-
-
-@models
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 @examples(2)
 @given(
     seed=seeds,

@@ -22,9 +22,8 @@ from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.teaching import teach
 from streamgp.query import AlwaysAsk, AlwaysChallenge, AtMostPer, NeverChallenge, SkepticalAsk
 from tests.helpers.laws import examples, in_turns
-from tests.interactive.stories import CUTS, Story, played_with_cuts, told
-from tests.interactive.test_state_parts import LABELS, SPANS, StateChangelog
-from tests.interactive.test_text_features import TextStory
+from tests.interactive.stories import CUTS, Story, TextStory, played_with_cuts, told
+from tests.interactive.topics import SPANS, StateChangelog
 
 MODELS = {
     "default": lambda: isgp(seed=3),
@@ -107,7 +106,7 @@ def insist(loop, given):
 def test_every_label_comes_with_the_number_of_events_since(seed):
     """And with the beliefs of its time, if a question about it was open then and ever since."""
     model = Noting(model=GPClassifier(), temporal=TemporalFilter(), warm_up=10, seed=3)
-    loop, story, messages = InteractiveLoop(model, **SPANS), Story(seed, labels=LABELS), []
+    loop, story, messages = InteractiveLoop(model, **SPANS), Story(seed), []
     number, n, open_since = {}, 0, set()
     for _ in range(150):
         messages = told(loop, story.next(messages))
@@ -224,7 +223,7 @@ def test_a_challenge_suggests_what_the_learner_believes_of_the_event_alone():
 @examples(3)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_a_restart_repeats_every_prediction(build, seed, every):
-    loop, _ = played_with_cuts(build, Story(seed, labels=LABELS), every)
+    loop, _ = played_with_cuts(build, Story(seed), every)
     assert len(filter_of(loop)["labels"]) > 1
 
 
@@ -232,7 +231,7 @@ def test_a_restart_repeats_every_prediction(build, seed, every):
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_filter_again(build, seed):
-    StateChangelog(build, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(100)
+    StateChangelog(build, seed, story=TextStory(seed)).steps_and_cut(100)
 
 
 def test_every_key_has_a_filter_of_its_own():

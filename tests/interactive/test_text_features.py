@@ -1,7 +1,5 @@
 """Loops about events with texts, and with kernels of many parts, go on as all others do."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +16,8 @@ from streamgp.kernels import (
     White,
 )
 from tests.helpers.laws import examples, in_turns
-from tests.interactive.stories import CUTS, Story, played_with_cuts, told
-from tests.interactive.test_state_parts import LABELS, StateChangelog
+from tests.interactive.stories import CUTS, TextStory, played_with_cuts, told
+from tests.interactive.topics import StateChangelog
 
 MODELS = {
     "default": lambda: isgp(seed=3),
@@ -39,27 +37,11 @@ MODELS = {
 }
 
 
-class TextStory(Story):
-    """A story whose places tell the classes apart, and whose numbers are texts now and then."""
-
-    def event(self):
-        event, rng = super().event(), self.rng
-        x = dict(event.x)
-        if rng.random() < 0.8:
-            place = ["hall", "bath", "attic"][LABELS.index(event.truth)]
-            x["place"] = place if rng.random() < 0.7 else f"place {rng.randrange(40)}"
-        if rng.random() < 0.1:
-            x["u"] = rng.choice(["", "out of range"])
-        if rng.random() < 0.2:
-            x["open"] = rng.random() < 0.5
-        return replace(event, x=x)
-
-
 @in_turns("model", MODELS, 0)
 @examples(2)
 @given(seed=st.integers(0, 10**6), every=CUTS)
 def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
-    loop, _ = played_with_cuts(model, TextStory(seed, labels=LABELS), every)
+    loop, _ = played_with_cuts(model, TextStory(seed), every)
     assert loop.model.n_learned > 5
 
 
@@ -67,12 +49,12 @@ def test_cutting_by_snapshot_and_restore_changes_no_message(model, seed, every):
 @examples(2)
 @given(seed=st.integers(0, 10**6))
 def test_what_was_published_last_makes_the_loop_again(model, seed):
-    StateChangelog(model, seed, story=TextStory(seed, labels=LABELS)).steps_and_cut(120)
+    StateChangelog(model, seed, story=TextStory(seed)).steps_and_cut(120)
 
 
 def test_texts_travel_with_requests_and_examples():
     loop = InteractiveLoop(isgp(seed=1))
-    story, messages = TextStory(1, labels=LABELS), []
+    story, messages = TextStory(1), []
     requested, learned = [], []
     for _ in range(200):
         messages = told(loop, story.next(messages))

@@ -19,7 +19,7 @@ from streamgp.interactive import (
 from streamgp.query import RecentEventsAsk
 from tests.helpers.messages import answer_to, label_request
 from tests.interactive.scripted import ScriptedLearner
-from tests.interactive.stories import Story, told
+from tests.interactive.stories import MIXED, Story, told
 
 EXPIRES_S, HORIZON_S = 60.0, 100.0
 
@@ -152,7 +152,7 @@ def without_expiry(messages):
 @pytest.mark.parametrize("seed", range(4))
 def test_decisions_are_the_same_whenever_they_are_written(seed):
     """As long as no question ends for the lack of an answer."""
-    story, spans = Story(seed), {"expires_after_s": 1e6, "answer_horizon_s": 1e7}
+    story, spans = Story(seed, labels=MIXED), {"expires_after_s": 1e6, "answer_horizon_s": 1e7}
     prompt, tardy = (InteractiveLoop(isgp(seed=1), **spans) for _ in range(2))
     messages = []
     for n in range(120):
@@ -167,7 +167,7 @@ def test_a_restart_changes_nothing_where_questions_are_late(seed):
     whole = InteractiveLoop(isgp(seed=1), **spans)
     cut = InteractiveLoop(isgp(seed=1), **spans)
     pieces = InteractiveLoop(isgp(seed=1), **spans)
-    parts, lines, story, messages = {}, [], Story(seed), []
+    parts, lines, story, messages = {}, [], Story(seed, labels=MIXED), []
     for n in range(150):
         step, by_s = story.next(messages), 11.0 * (n % 5)
         messages = hand_over(whole, step, by_s)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from streamgp.interactive import LabelledExample, Message, event_store
+from streamgp.interactive import InteractiveLoop, LabelledExample, Message, event_store
+from streamgp.interactive.messages import Retraction
 from streamgp.interactive.state import serialize
+from tests.interactive.stories import Story, told
+
+SPANS = {"expires_after_s": 5.0, "answer_horizon_s": 25.0}
+"""Shorter than those of `stories`: more is forgotten."""
 
 
 class PublishedState:
@@ -85,3 +90,91 @@ def pages_of(n_bytes: int = event_store.SEGMENT_BYTES, *, recent: int = 0) -> It
         yield
     finally:
         event_store.SEGMENT_BYTES, event_store.MOST_BYTES, serialize.RECENT_BYTES = before
+
+
+class StateChangelog:
+    """A loop in a story, now and then published and snapshot.
+
+    Sometimes lines are deleted, and an annotator's labels are taken back and put back.
+    """
+
+    def __init__(
+        self,
+        model: Callable[[], Any],
+        seed: int,
+        spans: Mapping[str, Any] = SPANS,
+        story: Story | None = None,
+    ) -> None:
+        self.model, self.spans = model, spans
+        self.loop = InteractiveLoop(model(), **spans)
+        self.rng = random.Random(seed)
+        self.story = story or Story(seed)
+        self.messages: list[Message] = []
+        self.topics = PublishedState()
+        self.retractions: list[Retraction] = []
+        self.saved = (self.loop.snapshot(), self.topics.end)
+
+    def step(self) -> None:
+        rng = self.rng
+        if rng.random() < 0.05 and self.topics.lines:
+            line = rng.choice(self.topics.lines)
+            revision = rng.choice([None, line.revision])
+            self.messages = self.loop.withdraw(line.event_id, self.story.now, revision=revision)
+            if revision is not None:
+                self.topics.erase(line.event_id, revision)
+                # An earlier snapshot holds the line.
+                self.saved = (self.loop.snapshot(), self.topics.end)
+        elif rng.random() < 0.03:
+            self.relearn()
+            return
+        else:
+            self.messages = told(self.loop, self.story.next(self.messages))
+        self.topics.note(self.messages)
+        if rng.random() < 0.3:
+            self.topics.write(self.loop.changes())
+        if rng.random() < 0.1:
+            self.saved = (self.loop.snapshot(), self.topics.end)
+
+    def relearn(self) -> None:
+        """Take an annotator's labels back, or put the last ones back."""
+        log, now = self.topics.lines_since(0, self.rng), self.story.now
+        if self.retractions and self.rng.random() < 0.5:
+            done = self.loop.reinstate(self.retractions.pop(), log, now)
+        else:
+            done = self.loop.retract(self.rng.choice(("ann", "bob")), log, now)
+            self.retractions += [done.retraction] if done.retraction else []
+        self.messages = done.messages
+        self.topics.replace(done.log)
+        # No earlier snapshot can be merged.
+        self.saved = (self.loop.snapshot(), self.topics.end)
+
+    def steps_and_cut(self, n: int) -> list[InteractiveLoop]:
+        """Play on; return the loop as it is made again in different ways, each time the same."""
+        for _ in range(n):
+            self.step()
+        again = list(self.cut())
+        assert [loop.snapshot() == self.loop.snapshot() for loop in again] == [True] * 3
+        return again
+
+    def cut(self) -> Iterator[InteractiveLoop]:
+        """Publish, and return the loop as it can be made again in different ways."""
+        self.topics.write(self.loop.changes())
+        parts = {k: v for k, v in self.topics.parts_since().items() if v is not None}
+        assert msgspec.json.decode(msgspec.json.encode(self.loop.parts())) == parts
+        assert self.loop.changes() == {}
+        lines = self.topics.lines_since(0, self.rng)
+        yield InteractiveLoop.from_parts(parts, lines, self.model(), **self.spans)
+        data, (n_parts, n_lines) = self.saved
+        # The topic may be read from before the snapshot on.
+        n_parts = self.rng.choice([n_parts, n_parts, self.rng.randint(0, n_parts)])
+        n_lines = self.rng.choice([n_lines, self.rng.randint(0, n_lines)])
+        tail = self.topics.parts_since(n_parts)
+        lines = self.topics.lines_since(n_lines, self.rng)
+        loop = InteractiveLoop.restore(data, self.model())
+        loop = loop.caught_up(tail, lines, self.model())
+        assert loop is not None
+        yield loop
+        once_more = loop.caught_up(tail, lines, self.model())
+        assert once_more is not None
+        assert once_more.snapshot() == loop.snapshot()
+        yield InteractiveLoop.restore(self.loop.snapshot(), self.model())
