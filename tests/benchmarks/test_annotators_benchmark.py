@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from benchmarks.comparison import annotators
-from tests.benchmarks.test_benchmarks import check, document
+from tests.helpers.benchmark_runs import document
 
 SMALL = annotators.Plan(logs=("wifi_rooms", "wisdm"), n_events=60, n_seeds=1)
 
@@ -13,7 +13,6 @@ SMALL = annotators.Plan(logs=("wifi_rooms", "wisdm"), n_events=60, n_seeds=1)
 def test_all_kinds_of_annotators_are_played_and_logs_that_are_not_there_are_named(tmp_path, capsys):
     small = partial(annotators.measure, plan=SMALL)
     result, status = document(tmp_path, "annotators", small, "--quick", "--check")
-    check(result, "annotators", quick=True)
     assert status == 0
     played = [row for row in result["rows"] if "annotators" in row]
     assert [row["annotators"] for row in played] == list(annotators.PEOPLE)

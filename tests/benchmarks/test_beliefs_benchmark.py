@@ -7,7 +7,7 @@ import pytest
 from benchmarks.comparison import beliefs
 from streamgp.base import Posterior
 from streamgp.query import criteria
-from tests.benchmarks.test_benchmarks import check, document
+from tests.helpers.benchmark_runs import document
 
 SMALL = beliefs.Plan(logs=("wifi_rooms", "wisdm"), n_events=700, n_seeds=2, error_rates=(0.0, 0.3))
 
@@ -16,7 +16,6 @@ SMALL = beliefs.Plan(logs=("wifi_rooms", "wisdm"), n_events=700, n_seeds=2, erro
 def test_each_way_is_compared_and_logs_that_are_not_there_are_named(tmp_path, capsys):
     small = partial(beliefs.measure, plan=SMALL)
     result, _ = document(tmp_path, "beliefs", small, "--quick")
-    check(result, "beliefs", quick=True)
     assert [(row["wrong_answers"], row["q"]) for row in result["rows"]] == [
         (errors, q) for errors in (0.0, 0.3) for q in beliefs.MODELS
     ]

@@ -29,24 +29,6 @@ ROOT = Path(__file__).parents[2]
 GPS = {name: build for name, build in wifi.LEARNERS.items() if "River" not in name}
 
 
-def check(document, name, *, quick):
-    assert list(document) == [
-        "benchmark", "version", "quick", "seed", "date", "machine", "versions", "rows", "acceptance"
-    ]  # fmt: skip
-    assert re.fullmatch(r"20\d\d-\d\d-\d\d", document["date"])
-    assert (document["benchmark"], document["version"], document["quick"]) == (name, 1, quick)
-    assert {"python", "streamgp", "numpy", "scipy", "river"} <= document["versions"].keys()
-    assert document["rows"]
-    flat = (str, int, float, type(None))
-    assert all(isinstance(v, flat) for row in document["rows"] for v in row.values())
-    for accepted in document["acceptance"]:
-        assert list(accepted) == ["name", "value", "limit", "ok"]
-        value, limit = accepted["value"], accepted["limit"]
-        assert accepted["ok"] == (
-            value >= limit if "(at least)" in accepted["name"] else value <= limit
-        )
-
-
 def test_every_command_is_listed_and_runs_the_benchmark_of_its_name():
     found = subprocess.run(
         [sys.executable, "-m", "benchmarks"], cwd=ROOT, capture_output=True, check=True, text=True
@@ -63,7 +45,6 @@ def test_every_command_is_listed_and_runs_the_benchmark_of_its_name():
 @pytest.mark.nightly  # by day the demo's skeptical GP must be as good
 def test_wifi_meets_its_limits(tmp_path):
     result, status = document(tmp_path, "wifi", partial(wifi.measure, learners=GPS), "--check")
-    check(result, "wifi", quick=False)
     assert status == 0
     assert len(result["acceptance"]) == 5
 
@@ -71,7 +52,6 @@ def test_wifi_meets_its_limits(tmp_path):
 def test_wifi_shows_all_learners_and_widens_the_limits_of_a_quick_run(tmp_path):
     small = partial(wifi.measure, n_seeds=2, n_events=120)
     result, _ = document(tmp_path, "wifi", small, "--quick", "--seed", "3")
-    check(result, "wifi", quick=True)
     assert result["seed"] == 3
     assert [row["learner"] for row in result["rows"]] == list(wifi.LEARNERS)
     labels = result["acceptance"][1]
@@ -83,7 +63,6 @@ def test_gp_speed_compares_steps_solves_readings_and_inverses(tmp_path, capsys):
     plan = gp_speed.Plan(steps={50: (4, 2), 500: (4, 1)}, arrays={}, n_replayed=40, n_events=40)
     small = partial(gp_speed.measure, plan=plan)
     result, _ = document(tmp_path, "gp_speed", small, "--quick")
-    check(result, "gp_speed", quick=True)
     steps = [row for row in result["rows"] if "step_us" in row]
     assert [row["points"] for row in steps] == [50, 500]
     assert all(value > 0 for row in steps for value in row.values())
@@ -97,7 +76,6 @@ def test_gp_speed_compares_precisions_batches_and_replays_on_arrays(tmp_path, ca
     plan = gp_speed.Plan(steps={}, arrays={30: (4, 2)}, n_replayed=50, n_replays=3, n_events=60)
     small = partial(gp_speed.measure, plan=plan)
     result, status = document(tmp_path, "gp_speed", small)
-    check(result, "gp_speed", quick=False)
     assert status == 0
     steps, double, single, replay, usual, least = result["rows"]
     assert steps["single_us"] > 0
@@ -159,7 +137,6 @@ def test_the_explicit_inverse_predicts_what_the_classifier_predicts():
 def test_loop_measures_what_is_above_the_learner(tmp_path):
     small = partial(loop.measure, n_events=200, n_starts=1)
     result, _ = document(tmp_path, "loop", small, "--quick")
-    check(result, "loop", quick=True)
     steps = [row for row in result["rows"] if "step" in row]
     assert [row["above_us"] for row in steps] == [
         pytest.approx(row["loop_us"] - row["learner_us"]) for row in steps
@@ -192,7 +169,6 @@ def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
     )
     small = partial(scaling.measure, plan=plan)
     result, _ = document(tmp_path, "scaling", small, "--quick", "--data", str(tmp_path))
-    check(result, "scaling", quick=True)
     compared = [row for row in result["rows"] if row.get("logs") == "compared"]
     assert len(compared) == 6
     defaults = [r for r in compared if (r["refit"], r["a"], r["N"]) == ("doubling", default, 200)]
@@ -207,7 +183,6 @@ def test_scaling_compares_at_equal_questions_and_never_on_wifi(tmp_path):
 def test_keys_come_back_from_the_store_unchanged(tmp_path):
     small = partial(keys.measure, n_keys=30, n_ready=4, n_visits=2)
     result, _ = document(tmp_path, "keys", small, "--quick")
-    check(result, "keys", quick=True)
     [row] = result["rows"]
     assert (row["keys"], row["ready"], row["labels per key"]) == (30, 4, 10)
     limits = {a["name"]: a["ok"] for a in result["acceptance"]}
@@ -228,7 +203,6 @@ def test_windows_are_those_of_other_libraries(tmp_path, capsys):
     log["exercise"] = ["swing" if n // 500 % 2 else "lift" for n in range(n_rows)]
     parquet.write_table(pa.table(log), tmp_path / "sensor_logs" / "watch_raw_50hz.parquet")
     result, _ = document(tmp_path, "windows", small, "--quick", "--data", str(tmp_path))
-    check(result, "windows", quick=True)
     limits = {a["name"]: a["ok"] for a in result["acceptance"]}
     assert limits["bytes of a key in open windows (at most)"]
     assert limits["difference from pandas rolling, five features (at most)"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks._array_streams import ArrayStream
 from benchmarks.comparison import forest
-from tests.benchmarks.test_benchmarks import check, document
+from tests.helpers.benchmark_runs import document
 
 SMALL = forest.Plan(data=("Phishing", "wisdm"), most=200, n_seeds=1, weights=(50, 25))
 
@@ -14,7 +14,6 @@ SMALL = forest.Plan(data=("Phishing", "wisdm"), most=200, n_seeds=1, weights=(50
 def test_parameters_are_compared_and_data_that_are_not_there_are_named(tmp_path, capsys):
     small = partial(forest.measure, plan=SMALL)
     result, _ = document(tmp_path, "forest", small, "--quick")
-    check(result, "forest", quick=True)
     grown = [row for row in result["rows"] if "inherit" in row]
     assert [(row["inherit"], row["min_weight"]) for row in grown] == [
         ("False", 50), ("False", 25), ("True", 50), ("True", 25)
