@@ -69,6 +69,19 @@ class OpenTopics(MemoryTopics):
     def close(self) -> None:
         pass
 
+    def lose(
+        self, *names: TopicName, which: Callable[[Record], bool] = lambda _record: True
+    ) -> None:
+        """Take records out of topics, of which no trace stays."""
+        for (name, _), records in self._logs._records.items():
+            if name in names:
+                records[:] = [record for record in records if not which(record)]
+
+    def make_again(self, *names: TopicName) -> None:
+        """Delete topics, and make them again."""
+        self.lose(*names)
+        self._logs._ends |= {place: 0 for place in self._logs._ends if place[0] in names}
+
 
 class Cut:
     """Factory of writers whose connection ends after a total number of records.

@@ -292,9 +292,7 @@ def test_nothing_learned_is_not_backed_up(small: Small) -> None:
 
 
 def test_topics_that_have_lost_something_are_not_backed_up(small: Small, backed_up: Path) -> None:
-    for (name, _), records in small.topics._logs._records.items():
-        if name == "state":
-            records.clear()
+    small.topics.lose("state")
     assert "state was deleted, emptied or cut" in small.wrong("backup", small.path / "other")
     assert backed_up.exists()
 
@@ -353,9 +351,7 @@ def test_a_manifest_without_files_or_positions_is_refused_in_one_line(
     positions = small.topics.positions("streamgp")
     assert any(positions.values())
     forge(backed_up, positions={}, at=1e300)
-    for (name, _), records in small.topics._logs._records.items():
-        if name in ("state", "consensus"):
-            records.clear()
+    small.topics.lose("state", "consensus")
     assert "older than the positions" in small.wrong("restore", backed_up, "--yes")
     forge(backed_up, files=[])
     assert "no partition has a record of its conf" in small.wrong("restore", backed_up, "--yes")
@@ -426,7 +422,7 @@ def test_another_configuration_is_refused(
 def test_a_backup_older_than_the_positions_is_refused(small: Small, backed_up: Path) -> None:
     small.put(*inputs(small)[40:44])
     small.work()
-    lose_both(small)
+    small.topics.make_again("state", "consensus")
     said = small.wrong("restore", backed_up, "--yes")
     assert f"{backed_up} is older than the positions of group streamgp" in said
     assert small.records("state", "consensus") == []
@@ -436,7 +432,7 @@ def test_a_backup_of_just_these_positions_mends_what_was_lost(
     small: Small, backed_up: Path
 ) -> None:
     sent = inputs(small)
-    lose_both(small)
+    small.topics.make_again("state", "consensus")
     small.done("restore", backed_up, "--yes")
     small.put(*sent[40:])
     small.work()
@@ -445,14 +441,6 @@ def test_a_backup_of_just_these_positions_mends_what_was_lost(
     twin.put(*sent)
     twin.work()
     assert predictions(small, 40) == predictions(twin, 40)
-
-
-def lose_both(small: Small) -> None:
-    logs = small.topics._logs
-    for place in list(logs._records):
-        if place[0] in ("state", "consensus"):
-            logs._records[place] = []
-            logs._ends[place] = 0
 
 
 def test_nothing_is_restored_while_a_worker_runs(small: Small, backed_up: Path) -> None:

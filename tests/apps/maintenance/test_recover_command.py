@@ -50,23 +50,6 @@ def with_labels(
     small.work()
 
 
-def lose(
-    small: Small, topic: TopicName, *, before: int | None = None, after: int | None = None
-) -> None:
-    """Take records out of a topic, of which no trace stays: all, the first, or the last."""
-    logs = small.topics._logs
-    for (name, _), records in logs._records.items():
-        if name == topic:
-            whole = before is None and after is None
-            records[:] = [
-                record
-                for record in records
-                if not whole
-                and (before is None or record.offset >= before)
-                and (after is None or record.offset < after)
-            ]
-
-
 def lines(small: Small) -> list[LabelledExample]:
     newest: dict[bytes | None, Any] = {}
     for record in small.records("consensus"):
@@ -101,7 +84,7 @@ def n_learned(small: Small, key: str) -> int:
 
 def test_a_lost_state_topic_is_refused_and_nothing_is_written(small: Small) -> None:
     with_labels(small)
-    lose(small, "state")
+    small.topics.lose("state")
     small.put(small.event("late", y="hall"))
     before = small.records("consensus", "predictions", "state")
     text = refusal(small)
@@ -115,7 +98,7 @@ def test_a_lost_state_topic_is_refused_and_nothing_is_written(small: Small) -> N
 def test_rebuild_calls_no_lost_topic_normal(small: Small, topic: TopicName) -> None:
     with_labels(small)
     (small.path / "new.toml").write_text("warm_up = 0\n")
-    lose(small, topic)
+    small.topics.lose(topic)
     assert f"{topic} was deleted, emptied or cut" in small.wrong(
         "rebuild", "--learner", small.path / "new.toml"
     )
@@ -124,7 +107,7 @@ def test_rebuild_calls_no_lost_topic_normal(small: Small, topic: TopicName) -> N
 def test_forget_and_watch_say_that_state_is_lost(small: Small) -> None:
     with_labels(small)
     assert "warning" not in small.call("watch", "--once", "--interval", "0.1").stderr
-    lose(small, "state")
+    small.topics.lose("state")
     assert small.wrong("forget", "ann", "--yes").startswith(
         "state has no record of the 12 labels of 'ann'"
     )
@@ -135,7 +118,7 @@ def test_forget_and_watch_say_that_state_is_lost(small: Small) -> None:
 
 def test_a_lost_consensus_topic_is_refused(small: Small) -> None:
     with_labels(small)
-    lose(small, "consensus")
+    small.topics.lose("consensus")
     text = refusal(small)
     assert "consensus holds no labelled examples of 2 of 2 learners, and state says" in text
     assert "the labelled examples are nowhere else" in text
@@ -145,7 +128,7 @@ def test_a_lost_consensus_topic_is_refused(small: Small) -> None:
 
 def test_a_consensus_topic_that_was_cut_is_refused(small: Small) -> None:
     with_labels(small, keys=("ann",))
-    lose(small, "consensus", before=3)
+    small.topics.lose("consensus", which=lambda r: r.offset < 3)
     assert "fewer labelled examples of 1 of 1 learner than state says" in refusal(small)
     small.done("recover", "--yes")  # with what is left
     assert n_learned(small, "ann") == N - 3
@@ -160,9 +143,7 @@ def test_a_learner_whose_only_label_is_gone_without_a_trace_is_recovered(
     monkeypatch.setattr(small, "topics", OpenTopics(1))
     with_labels(small, n=1, keys=("once",))
     with_labels(small)
-    for (name, _), records in small.topics._logs._records.items():
-        if name == "consensus":
-            records[:] = [r for r in records if not (r.key or b"").startswith(b"once\x1f")]
+    small.topics.lose("consensus", which=lambda r: (r.key or b"").startswith(b"once\x1f"))
     assert "fewer labelled examples of 1 of 3 learners" in refusal(small)
     small.done("recover", "--yes")
     assert (n_learned(small, "once"), n_learned(small, "ann")) == (0, N)
@@ -172,7 +153,7 @@ def test_a_learner_whose_only_label_is_gone_without_a_trace_is_recovered(
 
 def test_a_consensus_topic_that_lost_its_end_is_refused(small: Small) -> None:
     with_labels(small, keys=("ann",))
-    lose(small, "consensus", after=9)
+    small.topics.lose("consensus", which=lambda r: r.offset >= 9)
     assert "fewer labelled examples" in refusal(small)
     small.done("recover", "--yes")
     with_labels(small, start=N, n=1, keys=("ann",))
@@ -183,13 +164,14 @@ def test_a_state_topic_that_lost_its_end_is_refused(small: Small) -> None:
     with_labels(small, keys=("ann",))
     n_records = len(small.records("state"))
     with_labels(small, start=N, keys=("ann",))
-    lose(small, "state", after=n_records)
+    small.topics.lose("state", which=lambda r: r.offset >= n_records)
     assert "consensus goes on after what state says of 1 of 1 learner" in refusal(small)
 
 
 def test_a_state_topic_that_lost_its_beginning_is_refused(small: Small) -> None:
     with_labels(small)
-    lose(small, "state", before=1)  # of each partition the record of the configuration
+    # Of each partition the record of the configuration.
+    small.topics.lose("state", which=lambda r: r.offset < 1)
     assert "state has no record of the workers" in refusal(small)
 
 
@@ -215,7 +197,7 @@ def take_out(small: Small, line: LabelledExample) -> None:
 def test_nothing_learned_is_no_loss(small: Small) -> None:
     small.put(small.event("e1"))
     small.work()
-    lose(small, "consensus")
+    small.topics.lose("consensus")
     small.work()
 
 
@@ -224,7 +206,7 @@ def test_nothing_learned_is_no_loss(small: Small) -> None:
 
 def test_recovered_learners_go_on_with_their_sequences(small: Small) -> None:
     with_labels(small)
-    lose(small, "state")
+    small.topics.lose("state")
     text = small.done("recover", "--yes")
     assert "comes back: 24 labelled examples" in text
     assert "cannot come back: open questions" in text
@@ -255,7 +237,7 @@ def test_recovery_is_whole_after_corrections_and_withdrawals(small: Small) -> No
         "revised": 1,
         "withdrawn": 1,
     }
-    lose(small, "state")
+    small.topics.lose("state")
     small.done("recover", "--yes")
     assert lines(small) == before
     assert n_learned(small, "ann") == N - 1
@@ -292,7 +274,7 @@ def test_late_answers_and_events_known_already_become_dead_letters(small: Small)
     small.put(small.event("asked", x={"light": 0.4, "noise": 1.0}))
     with_labels(small, keys=("ann",))
     [question] = [m for m in small.said("requests") if isinstance(m, LabelRequest)]
-    lose(small, "state")
+    small.topics.lose("state")
     small.done("recover", "--yes")
     small.put(small.event("e1", y="hall"))
     small.answer(question, "hall")
@@ -305,10 +287,7 @@ def test_late_answers_and_events_known_already_become_dead_letters(small: Small)
 
 def test_only_what_is_broken_is_created_anew(small: Small) -> None:
     with_labels(small)
-    logs = small.topics._logs
-    for (name, _), records in logs._records.items():
-        if name == "state":
-            records[:] = [r for r in records if not (r.key or b"").startswith(b"ann\x1f")]
+    small.topics.lose("state", which=lambda r: (r.key or b"").startswith(b"ann\x1f"))
     assert "state has no record of them" in refusal(small)
     before = [r.value for r in small.records("state") if r.key == b"bob\x1fhead"]
     small.done("recover", "--yes")
@@ -321,8 +300,7 @@ def test_numbers_given_twice_are_given_anew_in_the_order_of_writing(small: Small
     with_labels(small, keys=("ann",))
     first = lines(small)
     kept = [r for r in small.records("consensus") if r.value is not None]
-    for topic in ("state", "consensus", "events"):
-        lose(small, topic)  # type: ignore[arg-type]
+    small.topics.lose("state", "consensus", "events")
     small.topics._groups.clear()  # or they would refuse today
     with_labels(small, start=N, n=5, keys=("ann",))
     logs = small.topics._logs
@@ -351,7 +329,7 @@ def test_one_learner_for_all_is_recovered(small: Small, monkeypatch: pytest.Monk
     small.add("[worker]\nkeyed = false\n")
     small.put(*(small.event(f"{key}-{i}", key, y="hall") for key in ("ann", "bob") for i in (1, 2)))
     small.work()
-    lose(small, "state")
+    small.topics.lose("state")
     refusal(small)
     small.done("recover", "--yes")
     assert n_learned(small, "ann") == 4
@@ -414,13 +392,11 @@ def quarantine(small: Small) -> Quarantine:
 
 
 def lose_letters(small: Small) -> None:
-    lose(small, "dead-letters")
+    small.topics.lose("dead-letters")
 
 
 def lose_retractions(small: Small) -> None:
-    for (name, _), records in small.topics._logs._records.items():
-        if name == "state":
-            records[:] = [r for r in records if b"\x1fretracted/" not in (r.key or b"")]
+    small.topics.lose("state", which=lambda r: b"\x1fretracted/" in (r.key or b""))
 
 
 def test_quarantine_is_restored_bitwise_from_whatever_is_left(
@@ -446,12 +422,12 @@ def test_quarantine_is_restored_bitwise_from_whatever_is_left(
 
 
 def lose_state(small: Small) -> None:
-    lose(small, "state")
+    small.topics.lose("state")
 
 
 def test_a_quarantine_whose_head_is_there_stays_as_it_is(small: Small) -> None:
     before = with_quarantine(small)
-    lose(small, "consensus", before=3)
+    small.topics.lose("consensus", which=lambda r: r.offset < 3)
     lose_letters(small)
     lose_retractions(small)
     small.done("recover", "--yes")
@@ -465,14 +441,14 @@ def test_answers_refused_before_a_learner_was_forgotten_put_none_in_quarantine(
     with small.working():
         small.done("forget", "k1", "--yes")
     with_labels(small, keys=("k1",))
-    lose(small, "state")
+    small.topics.lose("state")
     assert "in quarantine" not in small.done("recover", "--yes").partition("cannot come back")[2]
     assert quarantine(small) == Quarantine()
 
 
 def test_an_annotator_who_is_trusted_by_now_is_not_reported(small: Small) -> None:
     with_quarantine(small)
-    lose(small, "state")
+    small.topics.lose("state")
     small.add('[people]\ntrusted = ["eve"]\n')
     assert "'eve'" not in small.done("recover", "--yes")
 
@@ -480,19 +456,11 @@ def test_an_annotator_who_is_trusted_by_now_is_not_reported(small: Small) -> Non
 # --- both topics lost
 
 
-def lose_both(small: Small) -> None:
-    """Make both topics again, as an operator does who finds them deleted."""
-    for name in ("state", "consensus"):
-        lose(small, name)
-        for number in range(small.topics.n_partitions()):
-            small.topics._logs._ends[name, number] = 0
-
-
 def test_both_topics_lost_are_refused_and_begin_with_nothing_once_that_is_agreed(
     small: Small,
 ) -> None:
     with_labels(small)
-    lose_both(small)
+    small.topics.make_again("state", "consensus")
     small.put(small.event("late", y="hall"))
     text = refusal(small)
     assert "state and consensus hold nothing, and the group has processed events before" in text
@@ -538,7 +506,7 @@ def test_whole_topics_are_not_recovered(small: Small) -> None:
 
 def test_nothing_is_recovered_unless_the_user_confirms(small: Small) -> None:
     with_labels(small)
-    lose(small, "state")
+    small.topics.lose("state")
     before = small.records("state", "consensus")
     text = small.done("recover", answer="n\n")
     assert "rebuild the state of 2 learners?" in text
@@ -548,16 +516,13 @@ def test_nothing_is_recovered_unless_the_user_confirms(small: Small) -> None:
 
 def test_nothing_is_recovered_for_another_group_or_configuration(small: Small) -> None:
     with_labels(small)
-    lose(small, "state")
+    small.topics.lose("state")
     text = small.config_file.read_text()
     small.config_file.write_text(text + '[worker]\ngroup = "rooms"\n')
     assert "writes what it learns into the same topics" in small.wrong("recover", "--yes")
     small.config_file.write_text(text)
     small.done("recover", "--yes")
-    logs = small.topics._logs
-    for (name, _), records in logs._records.items():
-        if name == "state":
-            records[:] = [r for r in records if not (r.key or b"").startswith(b"ann\x1f")]
+    small.topics.lose("state", which=lambda r: (r.key or b"").startswith(b"ann\x1f"))
     small.config_file.write_text("seed = 7\n" + text)
     assert "was processed with another configuration" in small.wrong("recover", "--yes")
 
@@ -572,7 +537,7 @@ def test_an_interrupted_recovery_stops_all_workers_until_it_is_repeated(
     small: Small, monkeypatch: pytest.MonkeyPatch, n_written: int
 ) -> None:
     with_labels(small)
-    lose(small, "state")
+    small.topics.lose("state")
     cut = Cut(small.topics.writer, n_written)
     with monkeypatch.context() as patched:
         patched.setattr(small.topics, "writer", cut)
@@ -625,9 +590,7 @@ def test_a_snapshot_from_before_a_recovery_is_not_used(
 
 
 def lose_heads(small: Small) -> None:
-    for (name, _), records in small.topics._logs._records.items():
-        if name == "state":
-            records[:] = [r for r in records if not (r.key or b"").endswith(b"\x1fhead")]
+    small.topics.lose("state", which=lambda r: (r.key or b"").endswith(b"\x1fhead"))
 
 
 def test_a_foreign_configuration_is_reported(small: Small) -> None:
@@ -697,7 +660,8 @@ def test_what_is_deleted_after_a_recovery_of_a_log_without_its_end_is_taken_back
     forgotten = {"n": 1, "heeded": 1000}  # that many records were there
     writer.send(state_records.state("", FORGOTTEN, forgotten, partition))
     writer.close()
-    lose(small, "consensus", after=small.records("consensus")[-1].offset)
+    last = small.records("consensus")[-1].offset
+    small.topics.lose("consensus", which=lambda r: r.offset >= last)
     small.done("recover", "--yes")
     n = n_learned(small, "ann")
     writer = small.topics.writer("test")
@@ -796,7 +760,7 @@ def test_a_record_of_another_program_with_a_source_does_not_hinder_recovery(smal
     with_labels(small)
     headers = (("ce_source", b"/billing"), ("ce_type", b"invoice"))
     small.put_bytes("consensus", "ann", b"{}", headers)
-    lose(small, "state")
+    small.topics.lose("state")
     small.done("recover", "--yes")
     assert n_learned(small, "ann") == N
 
