@@ -7,7 +7,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from connectors.wire.record_lines import input_of
 from streamgp.apps.page.invites import Invites
 from streamgp.apps.worker.observe import FAMILIES, PREFIX
 from tests.helpers.page_server import Served
+from tests.helpers.topics import write
 from tests.helpers.worker_process import Process
 
 ROOT = Path(__file__).parents[1]
@@ -288,9 +289,7 @@ def test_prometheus_scrapes_a_worker_and_evaluates_the_alerts(tmp_path):
     worker = Process(config, "--observe", "127.0.0.1:0")
     worker.wait_for("started")
     target = worker.url.removeprefix("http://")
-    with closing(topics.writer("test")) as writer:
-        for _ in range(7):
-            writer.send(input_of(b'{"key":"ann","x":{"light":0.5},"y":"home"}'))
+    write(topics, *[input_of(b'{"key":"ann","x":{"light":0.5},"y":"home"}')] * 7)
     until = time.monotonic() + 60.0
     with prometheus(tmp_path, target) as ask:
 

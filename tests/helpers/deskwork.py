@@ -29,7 +29,7 @@ from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import SkepticalClassifier
 from streamgp.query.strategies import AlwaysAsk, AlwaysChallenge, NeverChallenge
 from tests.helpers import messages as made
-from tests.helpers.topics import said
+from tests.helpers.topics import said, write
 
 label_request = partial(made.label_request, key="k", at=1000.0)
 challenge = partial(made.challenge, key="k", at=1000.0, annotator="ann")
@@ -104,10 +104,7 @@ class Town:
 
     def put(self, *messages: Event | Answer | Cancel) -> None:
         """Write events, answers and cancellations."""
-        writer = self.topics.writer("test")
-        for message in messages:
-            writer.send(self._outbox.message(message, None))
-        writer.close()
+        write(self.topics, *(self._outbox.message(message, None) for message in messages))
 
     def event(self, event_id: str, x: float = 0.0, *, key: str = "k", **fields: Any) -> None:
         self.put(

@@ -20,7 +20,7 @@ from connectors.topics import TopicName
 from connectors.wire.outbound import Outbound
 from streamgp.base import Neighbour
 from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest
-from tests.helpers.topics import said
+from tests.helpers.topics import said, write
 
 ROOMS = ("bathroom", "bedroom", "den", "hall", "kitchen", "living room", "study")
 _PATIENCE_S = 60.0
@@ -82,11 +82,8 @@ class PageScene:
     def say(self, *answers: Answer) -> None:
         """Write answers as another program would."""
         outbound = Outbound("/streamgp/test", keyed=True)
-        topics = EmbeddedTopics(self.directory / "topics")
-        with closing(topics), closing(topics.writer("test")) as writer:
-            for answer in answers:
-                writer.send(outbound.message(answer, 0))
-            writer.flush()
+        with closing(EmbeddedTopics(self.directory / "topics")) as topics:
+            write(topics, *(outbound.message(answer, 0) for answer in answers))
 
     def read(self, topic: TopicName) -> list[Any]:
         """Return all messages of a topic."""

@@ -37,7 +37,7 @@ from streamgp.cli.maintenance import (
 from streamgp.cli.worker import watch
 from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Message
-from tests.helpers.topics import everything, wait_until
+from tests.helpers.topics import everything, wait_until, write
 
 COMMANDS = type(cli)(
     name="streamgp",
@@ -162,10 +162,8 @@ class Small:
         value: bytes | None,
         headers: tuple[tuple[str, bytes], ...] = (),
     ) -> None:
-        writer = self.topics.writer("test")
         key_bytes = None if key is None else key.encode()
-        writer.send(Outgoing(topic=topic, key=key_bytes, value=value, headers=headers))
-        writer.close()
+        write(self.topics, Outgoing(topic=topic, key=key_bytes, value=value, headers=headers))
 
     def event(self, name: str, key: str = "ann", **more: Any) -> Event:
         light = float(sum(name.encode()) % 10)

@@ -24,6 +24,13 @@ def everything(topics: Topics, *names: TopicName, patience_s: float = PATIENCE_S
     return found
 
 
+def write(topics: Topics, *records: Outgoing) -> None:
+    """Write records, as a client may."""
+    with closing(topics.writer("test")) as writer:
+        for record in records:
+            writer.send(record)
+
+
 def again(record: Record) -> Outgoing:
     """Return a record to be written once more, to the same partition."""
     return Outgoing(

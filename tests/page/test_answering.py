@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from connectors.wire.outbound import Outbound
 from streamgp.base import Decision, Neighbour
 from streamgp.interactive.messages import CLEAR_SINCE, Cancel, Event, Prediction
 from tests.helpers.page_scene import ROOMS, PageScene, challenge, features, known, label_request
-from tests.helpers.topics import wait_until
+from tests.helpers.topics import wait_until, write
 from tests.helpers.worker_process import MAIN
 from tests.page.conftest import CARD, LAUNCH, PATIENCE_MS, missing, press
 
@@ -996,12 +997,8 @@ def test_undo_after_learning_revises_the_label(scene: PageScene, look: Look) -> 
 
 
 def _send_event(scene: PageScene, event: Any) -> None:
-    topics = EmbeddedTopics(scene.directory / "topics")
-    writer = topics.writer("test")
-    writer.send(Outbound("/streamgp/test", keyed=True).message(event, None))
-    writer.flush()
-    writer.close()
-    topics.close()
+    with closing(EmbeddedTopics(scene.directory / "topics")) as topics:
+        write(topics, Outbound("/streamgp/test", keyed=True).message(event, None))
 
 
 def _learned(scene: PageScene) -> list[tuple[Any, str]]:

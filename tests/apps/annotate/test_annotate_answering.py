@@ -14,6 +14,7 @@ from streamgp.apps.annotate.question_view import View
 from streamgp.apps.annotate.session import Answering, SessionSettings
 from streamgp.interactive import Answer, Cancel, LabelledExample
 from tests.helpers.deskwork import Broken, Town
+from tests.helpers.topics import write
 
 DECLINE, SKIP, UNDO, QUIT = (
     Command(kind="decline"),
@@ -318,9 +319,7 @@ def test_labels_and_averages_of_a_forgotten_key_are_gone() -> None:
     town.clock.now += 10.0
 
     def forget() -> None:
-        writer = town.topics.writer("forget")
-        writer.send(Outgoing(topic="consensus", key=b"k", value=None))
-        writer.flush()
+        write(town.topics, Outgoing(topic="consensus", key=b"k", value=None))
         town.work()
         town.clock.now += 10.0
         town.event("e1", 5.0)

@@ -20,6 +20,7 @@ from streamgp.apps.console import StatusLine
 from streamgp.interactive import Answer, Event, SimulatedAnnotator
 from streamgp.interactive.event_windows import EventWindows
 from tests.helpers.deskwork import Broken, Clock, Town, challenge, label_request, program
+from tests.helpers.topics import write
 
 
 @pytest.fixture(autouse=True)
@@ -249,10 +250,10 @@ def test_label_that_came_along_counts_as_true_where_there_is_no_other() -> None:
 def test_question_waits_for_its_event_and_goes_when_it_ends() -> None:
     town = Town()
     outbox = Outbound("/streamgp/test", keyed=True)
-    writer = town.topics.writer("test")
-    writer.send(outbox.message(label_request("e1", expires_at=town.clock.now + 60.0), None))
-    writer.send(outbox.message(challenge("e2", annotator=None), None))
-    writer.flush()
+    questions = (
+        label_request("e1", expires_at=town.clock.now + 60.0), challenge("e2", annotator=None)
+    )  # fmt: skip
+    write(town.topics, *(outbox.message(question, None) for question in questions))
     one = simulation(town)
     settle(one)
     assert (one.n_untold, one.scheduled.n_answered) == (2, 0)
@@ -366,14 +367,11 @@ def test_key_that_is_forgotten_is_not_waited_for() -> None:
     from connectors.topics import Outgoing
 
     town = Town()
-    writer = town.topics.writer("test")
-    writer.send(Outbound("/streamgp/test", keyed=True).message(label_request("e1"), None))
-    writer.flush()
+    write(town.topics, Outbound("/streamgp/test", keyed=True).message(label_request("e1"), None))
     one = simulation(town)
     settle(one)
     town.clock.now += 1.0
-    writer.send(Outgoing(topic="consensus", key=b"k", value=None))
-    writer.flush()
+    write(town.topics, Outgoing(topic="consensus", key=b"k", value=None))
     settle(one)
     assert one.n_untold == 0
 

@@ -17,7 +17,7 @@ from connectors.topics import Outgoing, Record, TopicName
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, restore
-from tests.helpers.topics import everything
+from tests.helpers.topics import everything, write
 from tests.helpers.worker_process import Process, Until
 
 N_KEYS = 9
@@ -123,10 +123,7 @@ def test_a_backup_under_load_is_restored_on_kafka_and_in_a_directory(
         other = written(tmp_path / f"{name}.toml", url, prefix, n_partitions, group)
         assert "now start the workers" in called("restore", other, tmp_path / "backup", "--yes")
         with closing(open_topics(load_deployed(other))) as topics:
-            writer = topics.writer("test")
-            for record in left:
-                writer.send(Outgoing(topic="events", key=record.key, value=record.value))
-            writer.close()
+            write(topics, *(Outgoing(topic="events", key=r.key, value=r.value) for r in left))
             assert run_worker(other, Until(topics, group), instance="w") == 0
         found = predictions(other, len(left))
         assert len(found) == len(left)

@@ -18,6 +18,7 @@ from streamgp.cli import maintenance
 from streamgp.config.settings import Config
 from streamgp.interactive.messages import Answer, LabelledExample, Rejected, Stage
 from tests.helpers.small_deployment import COMMANDS, Small
+from tests.helpers.topics import write
 
 BAD = b'\xff\x00 "ann was here"'
 HEADERS = (("trace", b"17"), ("ce_type", b"streamgp.event.v9"))
@@ -192,9 +193,7 @@ def test_what_could_change_a_terminal_is_no_text(small: Small, data: str) -> Non
 
 
 def test_key_that_is_no_text_is_shown_as_digits(small: Small) -> None:
-    writer = small.topics.writer("test")
-    writer.send(Outgoing(topic="events", key=b"\xff\n", value=b"{}"))
-    writer.flush()
+    write(small.topics, Outgoing(topic="events", key=b"\xff\n", value=b"{}"))
     small.work()
     text = small.done("dead-letters", "show", number_of(small, "decode"))
     assert "key            ff 0a" in text.splitlines()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import People
 from tests.helpers.small_deployment import Small
+from tests.helpers.topics import write
 from tests.interactive.test_quarantine import told
 
 
@@ -68,8 +68,7 @@ def ask(small: Small, event: Event) -> LabelRequest:
 
 
 def put(small: Small, key: bytes, value: bytes | None, partition: int) -> None:
-    with closing(small.topics.writer("test")) as writer:
-        writer.send(Outgoing(topic="consensus", partition=partition, key=key, value=value))
+    write(small.topics, Outgoing(topic="consensus", partition=partition, key=key, value=value))
 
 
 def line(event_id: str, sequence: int, y: Any, **fields: Any) -> LabelledExample:

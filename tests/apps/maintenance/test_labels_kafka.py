@@ -14,6 +14,7 @@ from connectors.topics import Outgoing
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.cli.maintenance import labels
 from tests.apps.maintenance.test_retract_kafka import N, answers, events, work, working, written
+from tests.helpers.topics import write
 
 
 def rows(config: Path) -> list[dict[str, Any]]:
@@ -40,7 +41,5 @@ def test_the_table_is_the_same_beside_a_worker_and_after_it(
     ]
     assert [row["learned_at"] for row in beside] == [answer["answered_at"] for answer in given]
     with closing(open_topics(load_deployed(config))) as topics:
-        writer = topics.writer("test")
-        writer.send(Outgoing(topic="consensus", key=b"key1", value=None))
-        writer.close()
+        write(topics, Outgoing(topic="consensus", key=b"key1", value=None))
     assert rows(config) == [row for row in beside if row["key"] != "key1"]

@@ -22,6 +22,7 @@ from streamgp.config.load import load_worker
 from streamgp.interactive.messages import LabelledExample, LabelRequest, Prediction
 from streamgp.interactive.teaching import teach
 from tests.helpers.small_deployment import Cut, Small
+from tests.helpers.topics import write
 
 BAYES = '[learner]\nname = "river.naive_bayes.GaussianNB"\n'
 PRIVILEGED = '[learner]\nname = "privileged"\n'
@@ -414,9 +415,7 @@ def test_configuration_that_is_not_that_of_the_workers_is_reported(small: Small)
 
 def test_record_that_no_worker_wrote_is_reported(small: Small) -> None:
     with_labels(small, n=2)
-    writer = small.topics.writer("test")
-    writer.send(Outgoing(topic="state", partition=2, key=b"ann\x1fhead", value=b"?"))
-    writer.flush()
+    write(small.topics, Outgoing(topic="state", partition=2, key=b"ann\x1fhead", value=b"?"))
     assert "is nothing that this streamgp writes" in small.wrong(
         "rebuild", "--learner", new_file(small)
     )
@@ -425,9 +424,7 @@ def test_record_that_no_worker_wrote_is_reported(small: Small) -> None:
 def test_loop_whose_state_is_gone_cannot_be_taken_over(small: Small) -> None:
     with_labels(small, n=2)
     before = small.records("state")
-    writer = small.topics.writer("test")
-    writer.send(Outgoing(topic="state", partition=2, key=b"ann\x1fhead", value=None))
-    writer.flush()
+    write(small.topics, Outgoing(topic="state", partition=2, key=b"ann\x1fhead", value=None))
     result = small.call("rebuild", "--learner", new_file(small), "--take-over", "--yes")
     assert result.exit_code == 2
     assert result.stderr.startswith(

@@ -28,6 +28,7 @@ from streamgp.interactive.messages import (
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import HEAD
 from tests.helpers.small_deployment import Cut, OpenTopics, Small
+from tests.helpers.topics import write
 from tests.interactive.test_quarantine import told
 
 LABELS = ("hall", "den")
@@ -189,9 +190,7 @@ def test_what_was_deleted_on_purpose_is_no_loss(small: Small) -> None:
 def take_out(small: Small, line: LabelledExample) -> None:
     key = state_records.consensus_key(line.key or "", line.event_id, line.revision)
     [partition] = {r.partition for r in small.records("consensus") if r.key == key}
-    writer = small.topics.writer("test")
-    writer.send(Outgoing(topic="consensus", partition=partition, key=key, value=None))
-    writer.flush()
+    write(small.topics, Outgoing(topic="consensus", partition=partition, key=key, value=None))
 
 
 def test_nothing_learned_is_no_loss(small: Small) -> None:
@@ -552,10 +551,9 @@ def test_an_interrupted_recovery_stops_all_workers_until_it_is_repeated(
 
 def fingerprinted(small: Small, value: dict[str, Any]) -> None:
     """Let a client write what no worker says of who works on each partition."""
-    writer = small.topics.writer("test")
     for partition in {record.partition for record in small.records("state")}:
-        writer.send(state_records.state("", state_records.CONFIGURATION, value, partition))
-    writer.flush()
+        record = state_records.state("", state_records.CONFIGURATION, value, partition)
+        write(small.topics, record)
 
 
 def test_an_interrupted_recovery_is_reported_even_with_a_local_snapshot(small: Small) -> None:
@@ -656,18 +654,14 @@ def test_what_is_deleted_after_a_recovery_of_a_log_without_its_end_is_taken_back
 ) -> None:
     with_labels(small)
     [partition] = {r.partition for r in small.records("consensus") if r.key[:4] == b"ann\x1f"}
-    writer = small.topics.writer("test")
     forgotten = {"n": 1, "heeded": 1000}  # that many records were there
-    writer.send(state_records.state("", FORGOTTEN, forgotten, partition))
-    writer.close()
+    write(small.topics, state_records.state("", FORGOTTEN, forgotten, partition))
     last = small.records("consensus")[-1].offset
     small.topics.lose("consensus", which=lambda r: r.offset >= last)
     small.done("recover", "--yes")
     n = n_learned(small, "ann")
-    writer = small.topics.writer("test")
     key = b"ann\x1fe1\x1f0"
-    writer.send(Outgoing(topic="consensus", partition=partition, key=key, value=None))
-    writer.close()
+    write(small.topics, Outgoing(topic="consensus", partition=partition, key=key, value=None))
     assert n_learned(small, "ann") == n - 1
 
 
@@ -677,9 +671,7 @@ def test_what_is_deleted_after_a_recovery_of_a_log_without_its_end_is_taken_back
 def overwrite(small: Small, topic: TopicName, key: bytes, value: bytes | None = b"?") -> str:
     """Let another program write into the partition of `ann`; return the record's place."""
     [partition] = {r.partition for r in small.records("consensus") if r.key[:4] == b"ann\x1f"}
-    writer = small.topics.writer("another program")
-    writer.send(Outgoing(topic=topic, partition=partition, key=key, value=value))
-    writer.close()
+    write(small.topics, Outgoing(topic=topic, partition=partition, key=key, value=value))
     return f"{topic}:{partition}:{small.records(topic)[-1].offset}"
 
 

@@ -23,6 +23,7 @@ from streamgp.apps.deployment.deployment import build_loops
 from streamgp.config.load import parse_worker
 from streamgp.interactive.messages import Answer, Cancel, LabelledExample, LabelRequest, Prediction
 from tests.helpers.small_deployment import Small
+from tests.helpers.topics import write
 from tests.interactive.test_quarantine import told
 
 KEYS = ("k1", "k2")
@@ -425,10 +426,7 @@ class Engine:
         self.stores: dict[tuple[int, bytes], MemoryKeyStore] = {}
         self.small = small
         signed = {**signature(self.loops.configuration, "streamgp"), "fingerprint": ON_FLINK}
-        writer = small.topics.writer("test")
-        for number in range(2):
-            writer.send(state("", CONFIGURATION, signed, number))
-        writer.close()
+        write(small.topics, *(state("", CONFIGURATION, signed, number) for number in range(2)))
 
     def work(self, is_over: Callable[[], bool] | None = None) -> None:
         """Work off what waits, or until it is over."""

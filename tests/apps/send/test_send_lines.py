@@ -19,7 +19,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Outgoing, Record, TopicName
 from streamgp.apps.send import _record
 from streamgp.cli.main import cli
-from tests.helpers.topics import wait_until
+from tests.helpers.topics import wait_until, write
 from tests.helpers.worker_process import ENVIRONMENT, MAIN
 
 PATIENCE_S = 60.0
@@ -182,10 +182,12 @@ def test_an_example_is_taken_back_with_a_line(site: Site) -> None:
 
 
 def fill(site: Site) -> None:
-    with closing(site.topics.writer("test")) as writer:
-        writer.send(Outgoing(topic="events", key=b"ann", value=EVENT))
-        writer.send(Outgoing(topic="events", key=None, value=b"\xff\n"))
-        writer.send(Outgoing(topic="answers", key=b"ann", value=ANSWER))
+    write(
+        site.topics,
+        Outgoing(topic="events", key=b"ann", value=EVENT),
+        Outgoing(topic="events", key=None, value=b"\xff\n"),
+        Outgoing(topic="answers", key=b"ann", value=ANSWER),
+    )
     state = b'{"key":"ann","name":"head","value":1}'
     example = b'{"event_id":"e1","key":"ann"}'
     headers = [("dlq.stage", b"decode"), ("odd", b"\xff")]

@@ -9,6 +9,7 @@ import pytest
 from connectors.memory import MemoryTopics
 from connectors.topics import Outgoing
 from streamgp.apps.watch.view import print_records
+from tests.helpers.topics import write
 
 LINE = b'{"x":{"a":1.0},"key":"ann","event_id":"e\xc2\x9b2J\xe2\x80\xae"}'
 
@@ -29,9 +30,7 @@ def test_only_a_terminal_gets_characters_written_out(
     monkeypatch: pytest.MonkeyPatch, is_terminal: bool
 ) -> None:
     topics = MemoryTopics()
-    writer = topics.writer("test")
-    writer.send(Outgoing(topic="events", key=b"ann", value=LINE))
-    writer.flush()
+    write(topics, Outgoing(topic="events", key=b"ann", value=LINE))
     output = Output(is_terminal=is_terminal)
     monkeypatch.setattr("sys.stdout", output)
     print_records(topics, "events", lambda: False, from_start=True, once=True)
