@@ -142,7 +142,7 @@ class Columns:
             if last is not None and last[0] == values:
                 return last[1]
             vector: Array = np.frombuffer(self._pack(*values))
-        except (KeyError, TypeError, ValueError, ArithmeticError, struct.error):
+        except (LookupError, TypeError, ValueError, ArithmeticError, struct.error):
             return None
         # Infinity and NaN survive a sum of squares; if it overflows, only the longer way is taken.
         if self.names and not math.isfinite(ddot(vector, vector)):

@@ -394,7 +394,13 @@ def test_what_is_no_dict_of_features_is_refused_in_these_words(name, n_before):
     for i in range(n_before):
         model.learn_one({"a": float(i), "b": 1.0}, i)
     row = pandas.Series({"a": 1.0, "b": 2.0, "late": 1.0})
-    for x, found in ((None, "NoneType"), ([1.0, 2.0], "list"), (row, "Series; x.to_dict() is one")):
+    others = [
+        (None, "NoneType"),
+        ([1.0, 2.0], "list"),
+        (np.ones(2), "ndarray"),
+        (row, "Series; x.to_dict() is one"),
+    ]
+    for x, found in others:
         words = re.escape(f"x must be a dict of features, got {found}")
         with pytest.raises(TypeError, match=words):
             model.learn_one(x, 1)
