@@ -35,6 +35,7 @@ from streamgp.interactive.people import DEFAULT_PEOPLE
 from streamgp.interactive.validation import flaw_of_label
 from streamgp.learners.river_adapters import as_target, kind_of
 from streamgp.metrics import ConversationMetric, DistributionMetric
+from streamgp.metrics.metric import WeightedMetric
 from streamgp.simulation import Annotator, AnswerQueue, SimulatedAnnotator, SimulatedMeasurer
 from streamgp.simulation.driver import Driver
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from streamgp.base import Features, Label, Target
     from streamgp.interactive import Fault, Message
 
+AnyMetric: TypeAlias = "metrics.base.Metric | WeightedMetric"
 Moment: TypeAlias = "str | Callable[[dict[Any, Any]], float | dt.date] | None"
 
 _FAULTS_REPORTED: dict[Fault, str] = {
@@ -96,7 +98,7 @@ class InteractiveResult:
 
     """
 
-    metric: metrics.base.Metric
+    metric: AnyMetric
     n_events: int
     n_scored: int
     n_asked: int
@@ -144,7 +146,7 @@ def _counted(n: int, what: str) -> str:
 def interactive_val_score(
     dataset: Iterable[Any],
     model: Any,
-    metric: metrics.base.Metric,
+    metric: AnyMetric,
     *,
     annotator: Annotator | None = None,
     moment: Moment = None,
@@ -299,7 +301,7 @@ class _Evaluation:
     def __init__(
         self,
         loop: InteractiveLoop,
-        metric: metrics.base.Metric,
+        metric: AnyMetric,
         annotator: Annotator,
         target: Target,
     ) -> None:
@@ -442,7 +444,7 @@ def _is_pipeline(learner: Any) -> bool:
     return isinstance(getattr(learner, "model", None), compose.Pipeline)
 
 
-def _check_metric(metric: metrics.base.Metric, model: Any) -> None:
+def _check_metric(metric: AnyMetric, model: Any) -> None:
     """Refuse a metric that cannot evaluate the predictions of the model."""
     if isinstance(metric, type) or not (hasattr(metric, "update") and hasattr(metric, "get")):
         raise TypeError(f"metric must be a metric such as metrics.Accuracy(), got {metric!r}")

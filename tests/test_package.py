@@ -7,6 +7,7 @@ import pytest
 import river.datasets
 
 import streamgp
+import streamgp.evaluate
 
 
 def loaded_by(statement):
@@ -130,3 +131,10 @@ def test_a_model_may_be_a_pipeline_by_its_type(name):
     kind = getattr(streamgp, name)
     model = inspect.signature(kind).parameters["model"]
     assert "Pipeline" in model.annotation.split(" | ")
+
+
+def test_metrics_of_streamgp_are_metrics_by_their_type():
+    """To mypy, they are none of River's, from which they do not derive."""
+    metric = inspect.signature(streamgp.interactive_val_score).parameters["metric"].annotation
+    assert metric == "AnyMetric"
+    assert streamgp.evaluate.AnyMetric.split(" | ") == ["metrics.base.Metric", "WeightedMetric"]
