@@ -840,6 +840,8 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         Some learners return zeros where they know nothing.
         """
+        if not isinstance(belief, Mapping):
+            raise self._no_probabilities(belief)
         shares = belief.values()
         total = sum(shares)
         if not math.isfinite(total):
@@ -848,15 +850,17 @@ class ClassExampleStore(ExampleStore[Belief]):
                 "of these features; leave out what is missing, or scale what comes late"
             )
         if None in belief or (total and abs(total - 1.0) > _OFF) or min(shares, default=0.0) < 0.0:
-            # No ValueError: the features are not to blame.
-            raise RuntimeError(
-                f"{type(self._template).__name__}.predict_proba_one must return a probability of "
-                "each label, none of them negative, and they must add up to 1, got "
-                f"{dict(belief)!r:.200}"
-            )
+            raise self._no_probabilities(dict(belief))
         if _PYTHON_NUMBERS.issuperset(map(type, shares)):
             return belief
         return {label: float(share) for label, share in belief.items()}
+
+    def _no_probabilities(self, belief: object) -> RuntimeError:
+        # No ValueError: the features are not to blame.
+        return RuntimeError(
+            f"{type(self._template).__name__}.predict_proba_one must return a probability of "
+            f"each label, none of them negative, and they must add up to 1, got {belief!r:.200}"
+        )
 
     def _check_label(self, y: Label) -> None:
         self.check_class(y)

@@ -1218,6 +1218,8 @@ class Saying(base.Classifier):
         {"p": 1.5, "q": -0.5},
         {"p": 0.5, None: 0.5},
         {"p": np.float64(3.0), "q": np.float64(4.0)},
+        [0.5, 0.5],
+        None,
     ],
 )
 def test_a_learner_whose_probabilities_are_none_is_named(proba):
