@@ -295,7 +295,8 @@ class Skeptical(ABC, Generic[B, T]):
         """Decide whether to ask for the label of `x`; changes nothing.
 
         The draw of a randomised rule belongs to the event, not to `x`: the same id gives the same
-        draw.
+        draw. So observe each event before (by `observe_one`, or `predict_one` of a classifier), or
+        name its id: without, it has the draw of the event observed last.
 
         Parameters
         ----------
