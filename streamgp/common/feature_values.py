@@ -52,14 +52,16 @@ def is_missing(value: Any) -> bool:
     """
     try:
         return value is None or bool(value != value)
-    # Of pandas.NA, an array, and a decimal that signals.
-    except (TypeError, ValueError, ArithmeticError):
+    # Of pandas.NA, an array, a decimal that signals, and a tensor of torch.
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):
         return _is_na(value)
 
 
-def _is_na(value: object) -> bool:
+def _is_na(value: Any) -> bool:
     # By its name, as pandas is slow to import.
-    return type(value).__name__ in ("NAType", "NaTType")
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return _is_time_of_numpy(value) and not value.ndim and bool(value != value)
 
 
 def same_features(one: Features, other: Features) -> bool:
@@ -73,8 +75,8 @@ def same_features(one: Features, other: Features) -> bool:
     """
     try:
         return bool(one == other)
-    # Of pandas.NA and a number, of arrays, and of a decimal that signals.
-    except (TypeError, ValueError, ArithmeticError):
+    # As in `is_missing`.
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):
         return False
 
 
@@ -139,7 +141,7 @@ def as_number(name: FeatureName, value: Any) -> float:
     except (TypeError, ValueError):  # an array
         number = None
     if number is None:
-        if is_missing(value):
+        if _is_na(value):
             return 0.0
         raise TypeError(_NO_FEATURE.format(name, value))
     if math.isinf(number):
@@ -192,7 +194,7 @@ def _in_python(name: FeatureName, value: Any) -> Any:
             raise TypeError(_NO_FEATURE.format(name, value)) from None
     if type(value) in _PYTHON:
         return value
-    if is_missing(value):
+    if _is_na(value):
         return None
     if isinstance(value, str):
         return str.__str__(value)  # str() may be overridden

@@ -75,6 +75,21 @@ def test_times_of_numpy_are_no_numbers(kind):
         assert model.predict_proba_one({"light": 0.5, "at": missing}) == {1: 1.0}
 
 
+def test_a_tensor_is_no_feature():
+    class Tensor:
+        """Of two numbers, as in torch."""
+
+        def __ne__(self, other):
+            return self
+
+        def __bool__(self):
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+
+    for model in (GPClassifier(), isgp(seed=1)):
+        with pytest.raises(TypeError, match="feature 'a' must be a number or a string, got <"):
+            model.learn_one({"a": Tensor()}, 1)
+
+
 def test_features_that_cannot_be_compared_with_the_last_ones_are_others():
     x, model = {"light": 0.5}, isgp(seed=1)
     model.learn_one(x, "home")
