@@ -186,7 +186,7 @@ class RunningScaling(Scaling):
 
     def _run(self, x: Features) -> Features:
         """Learn from an event, and return the features made of it."""
-        made: Any = x
+        made: Any = dict(x)
         for transformer in self._live:
             transformer.learn_one(made)
             made = transformer.transform_one(made)
@@ -195,7 +195,7 @@ class RunningScaling(Scaling):
         return usable
 
     def _made_of(self, x: Features) -> Features:
-        made = x
+        made: Any = dict(x)
         for transformer in self._live:
             made = transformer.transform_one(made)
         return _usable(made)
@@ -237,17 +237,16 @@ class PipelineScaling(Scaling):
 
         If a transformer raises, nothing is noted.
         """
-        x = _without_nan(x)
         if self._n < self.warm_up:
             # On a copy: a transformer that raises may have learned part of an event.
             live = copy.deepcopy(self._live)
-            seen: Any = x
+            seen: Any = _without_nan(x)
             for transformer in live:
                 if not transformer._supervised:
                     transformer.learn_one(seen)
                 seen = transformer.transform_one(seen)
             self._live = live
-            self._heard.append([dict(x)])
+            self._heard.append([_without_nan(x)])
         self._n += 1
         if self._n > self.warm_up:
             return False
@@ -261,15 +260,14 @@ class PipelineScaling(Scaling):
         """Teach the label to the transformers that use it, while the warm-up lasts."""
         if self._n >= self.warm_up:
             return
-        x = _without_nan(x)
         live = copy.deepcopy(self._live)
-        seen: Any = x
+        seen: Any = _without_nan(x)
         for transformer in live:
             if transformer._supervised:
                 transformer.learn_one(seen, y)  # type: ignore[call-arg]
             seen = transformer.transform_one(seen)
         self._live = live
-        self._heard.append([dict(x), y])
+        self._heard.append([_without_nan(x), y])
 
     def transform(self, x: Features) -> Features:
         """Return the features as the last transformer in use returns them."""
@@ -294,9 +292,8 @@ class PipelineScaling(Scaling):
         self._n = int(state["n"])
 
 
-def _without_nan(x: Features) -> Features:
-    if all(value == value for value in x.values()):
-        return x
+def _without_nan(x: Features) -> dict[Any, Any]:
+    # A copy: some transformers, as River's Renamer, change the features that they are given.
     return {name: value for name, value in x.items() if value == value}
 
 

@@ -401,3 +401,25 @@ def test_a_window_needs_no_warm_up_and_what_is_behind_it_does():
     scaling_of([compose.Select("a"), window()], warm_up=0)
     with pytest.raises(ValueError, match="warm_up must be at least 1 for StandardScaler"):
         scaling_of([window(), preprocessing.StandardScaler()], warm_up=0)
+
+
+def hour_of(x):
+    x["hour"] = x.pop("t") % 24.0
+    return x
+
+
+@pytest.mark.parametrize("runs_on", [False, True])
+def test_a_transformer_that_changes_what_it_is_given_changes_a_copy(runs_on):
+    transformers = [compose.FuncTransformer(hour_of), preprocessing.StandardScaler()]
+    if runs_on:
+        transformers.insert(0, preprocessing.PreviousImputer())
+    model = SkepticalClassifier(compose.Pipeline(*transformers, GPClassifier()), warm_up=10, seed=1)
+    for n in range(30):
+        x = {"t": float(n), "a": n % 3}
+        model.predict_one(x)
+        model.learn_one(x, n % 24 > 11)
+        assert x == {"t": float(n), "a": n % 3}
+    again = model.clone()
+    again.load_state(json.loads(json.dumps(model.state())), model.examples())
+    assert again.predict_proba_one(x) == model.predict_proba_one(x)
+    assert model.examples()[-1].x == x
