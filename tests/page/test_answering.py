@@ -40,6 +40,13 @@ def ask(scene: PageScene, n: int, **fields: Any) -> None:
     scene.write(*(label_request(i, at=at, **fields) for i in range(n)))
 
 
+def opened(scene: PageScene, look: Look, n: int, **options: Any) -> Any:
+    """Ask `n` questions, start the page, and open it."""
+    ask(scene, n)
+    scene.start()
+    return look(**options)
+
+
 def card_of(page: Any) -> str:
     """Return the id of the card in front."""
     return str(page.locator(CARD).get_attribute("data-card"))
@@ -166,9 +173,7 @@ def test_nothing_is_called_done_before_the_server_has_said_so(
     scene: PageScene, look: Look, slow: str
 ) -> None:
     """Back from a break without a card in front, the page does not know whether there is one."""
-    ask(scene, 2 + N_RESERVE)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 2 + N_RESERVE, service_workers="block")
     expect(page.locator(CARD)).to_be_visible()
     page.context.set_offline(True)
     expect(page.locator("#connection")).to_be_visible()
@@ -187,9 +192,7 @@ def test_nothing_is_called_done_before_the_server_has_said_so(
 
 
 def test_a_person_in_a_lift_goes_on_with_the_next_questions(scene: PageScene, look: Look) -> None:
-    ask(scene, 2 + N_RESERVE)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2 + N_RESERVE)
     open_again(page, scene)
     page.context.set_offline(True)
     expect(page.locator("#connection")).to_be_visible()
@@ -240,9 +243,7 @@ def test_expired_question_is_not_asked_without_a_connection(scene: PageScene, lo
 
 
 def test_reserve_that_comes_late_asks_nothing_twice(scene: PageScene, look: Look) -> None:
-    ask(scene, 4)
-    scene.start()
-    page = look(alone=True, service_workers="block")
+    page = opened(scene, look, 4, alone=True, service_workers="block")
     page.goto("about:blank")  # or its request might be held
     page.clock.install()
     held = []
@@ -270,9 +271,7 @@ def test_reserve_that_comes_late_asks_nothing_twice(scene: PageScene, look: Look
 
 
 def test_nobody_waits_long_for_a_network_that_answers_nothing(scene: PageScene, look: Look) -> None:
-    ask(scene, 4)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 4, service_workers="block")
     open_again(page, scene)
     page.route(re.compile("/api/(?!stream)"), lambda _route: None)
     cards = []
@@ -292,9 +291,7 @@ def test_answer_given_offline_survives_a_new_start_of_the_page(
     scene: PageScene, look: Look
 ) -> None:
     """The shell comes from the service worker, the answer from the outbox."""
-    ask(scene, 3)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 3)
     expect(page.locator(CARD)).to_be_visible()
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     first = card_of(page)
@@ -327,9 +324,7 @@ def test_answer_given_offline_survives_a_new_start_of_the_page(
 
 
 def test_what_another_annotator_left_is_not_sent(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     expect(page.locator(CARD)).to_be_visible()
     page.evaluate(
         """() => new Promise((done) => {
@@ -348,9 +343,7 @@ def test_what_another_annotator_left_is_not_sent(scene: PageScene, look: Look) -
 
 
 def test_held_key_answers_once(scene: PageScene, look: Look) -> None:
-    ask(scene, 3)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 3)
     expect(page.locator(CARD)).to_be_visible()
     first = card_of(page)
     page.keyboard.down("1")
@@ -364,9 +357,7 @@ def test_held_key_answers_once(scene: PageScene, look: Look) -> None:
 
 
 def test_keys_are_off_after_a_card_vanished_by_itself(scene: PageScene, look: Look) -> None:
-    ask(scene, 4)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 4)
     other = page.context.new_page()
     other.goto(scene.url)
     expect(other.locator(CARD)).to_be_visible()
@@ -392,9 +383,7 @@ def test_keys_are_off_after_a_card_vanished_by_itself(scene: PageScene, look: Lo
 def test_withdrawn_question_says_why_in_the_language_of_the_page(
     scene: PageScene, look: Look
 ) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look(locale="de-DE")
+    page = opened(scene, look, 2, locale="de-DE")
     expect(page.locator(CARD)).to_be_visible()
     for why, said in ((CLEAR_SINCE, "Die Antwort ist inzwischen klar."), ("<i>other", "<i>other.")):
         request_id = card_of(page).removeprefix("ann/")
@@ -425,9 +414,7 @@ def test_time_that_is_left_is_renewed_while_a_card_is_looked_at(
 
 
 def test_panel_beside_the_card_stays_while_it_says_the_same(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     expect(page.locator(CARD)).to_be_visible()
     press(page, "1")
     expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
@@ -442,9 +429,7 @@ def test_panel_beside_the_card_stays_while_it_says_the_same(scene: PageScene, lo
 
 
 def test_single_keys_can_be_turned_off(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     expect(page.locator(f"{CARD} kbd").first).to_be_visible()
     page.get_by_role("button", name="Preferences").click()
     page.get_by_label("Answer with single keys").uncheck()
@@ -463,9 +448,7 @@ def test_single_keys_can_be_turned_off(scene: PageScene, look: Look) -> None:
 def test_screen_reader_is_led_to_what_is_said_when_nothing_waits(
     scene: PageScene, look: Look
 ) -> None:
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     expect(page.get_by_role("heading", name="Which is it?")).to_be_focused()
     press(page, "1")
     expect(page.get_by_role("heading", name="All done")).to_be_focused()
@@ -477,9 +460,7 @@ def test_screen_reader_is_led_to_what_is_said_when_nothing_waits(
 def test_page_says_why_no_more_questions_wait(scene: PageScene, look: Look) -> None:
     with (scene.directory / "w.toml").open("a") as file:
         file.write("[questions]\nopen_at_most = 2\n")
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     expect(page.get_by_text("No more than 2 questions of each")).to_be_visible()
     press(page, "1")
     expect(page.get_by_text("No more than 2 questions of each")).to_have_count(0)
@@ -488,9 +469,7 @@ def test_page_says_why_no_more_questions_wait(scene: PageScene, look: Look) -> N
 def test_closed_dialog_leaves_the_focus_at_the_question_if_its_button_is_gone(
     scene: PageScene, look: Look
 ) -> None:
-    ask(scene, 3)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 3)
     expect(page.locator(CARD)).to_be_visible()
     press(page, "1")
     expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
@@ -564,9 +543,7 @@ def test_challenge_can_be_answered_with_a_label_that_is_new(scene: PageScene, lo
 
 @pytest.mark.parametrize("scene", [()], indirect=True)
 def test_first_label_of_all_is_asked_for_openly(scene: PageScene, look: Look) -> None:
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     expect(page.get_by_text("No label is known yet")).to_be_visible()
     page.get_by_role("button", name="New label").click()  # the only one of this name
     page.keyboard.type("hall")
@@ -576,9 +553,7 @@ def test_first_label_of_all_is_asked_for_openly(scene: PageScene, look: Look) ->
 
 
 def test_new_label_like_a_known_one_is_asked_back(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     expect(page.locator(CARD)).to_be_visible()
     page.keyboard.press("n")
     page.keyboard.type("Kitchne")
@@ -660,9 +635,7 @@ def test_suggestion_is_hidden_until_it_is_wanted(scene: PageScene, look: Look) -
 
 def test_commands_go_along_with_answers(scene: PageScene, look: Look) -> None:
     """A flag with a note, a reason for not knowing, and a question that was put off."""
-    ask(scene, 3)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 3)
     first = page.locator(CARD).get_attribute("data-card")
     page.keyboard.press("s")
     expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
@@ -685,9 +658,7 @@ def test_commands_go_along_with_answers(scene: PageScene, look: Look) -> None:
 
 def test_skipped_card_stays_behind_whatever_was_asked_before(scene: PageScene, look: Look) -> None:
     """A reply from before the skip arrives after it, as on a slow network."""
-    ask(scene, 4)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 4, service_workers="block")
     expect(page.locator(f'{CARD}[data-card="ann/e0/label"]')).to_be_visible()
     held: list[Any] = []
     page.route("**/api/next", lambda route: held.append((route, route.fetch())), times=1)
@@ -708,9 +679,7 @@ def test_skipped_card_stays_behind_whatever_was_asked_before(scene: PageScene, l
 
 
 def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     expect(page.locator(CARD)).to_be_visible()
     first = card_of(page)
     press(page, "1")
@@ -731,9 +700,7 @@ def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> N
 
 
 def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     press(page, "1")
     page.locator(".past-answer:not(.unsent)").first.click()
     page.get_by_role("dialog").get_by_role("button", name="study").click()
@@ -743,9 +710,7 @@ def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) ->
 
 
 def test_change_that_takes_long_is_shown_in_the_strip(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 2, service_workers="block")
     page.route("**/revise", lambda route: (time.sleep(1.5), route.continue_()))
     press(page, "1")
     page.locator(".past-answer:not(.unsent)").first.click()
@@ -756,9 +721,7 @@ def test_change_that_takes_long_is_shown_in_the_strip(scene: PageScene, look: Lo
 @pytest.mark.nightly
 def test_late_history_hides_no_answer_and_no_change(scene: PageScene, look: Look) -> None:
     """A history from before an answer, or a change, arrives after it, as on a slow network."""
-    ask(scene, 3)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 3, service_workers="block")
     held: list[Any] = []
 
     def hold(route: Any) -> None:
@@ -796,9 +759,7 @@ def test_late_history_hides_no_answer_and_no_change(scene: PageScene, look: Look
 def test_changed_answer_may_be_a_new_label_and_is_no_typing_error_of_a_known_one(
     scene: PageScene, look: Look
 ) -> None:
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     press(page, "1")
     for written, shown, learned in (
         ("kithcen", ["kitchen", "New label: kithcen"], "kitchen"),
@@ -818,9 +779,7 @@ def test_changed_answer_may_be_a_new_label_and_is_no_typing_error_of_a_known_one
 def test_closest_example_is_corrected_though_its_answer_is_not_among_the_last(
     scene: PageScene, look: Look
 ) -> None:
-    ask(scene, 12)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 12)
     for _ in range(12):
         press(page, "1")
     all_sent(page)
@@ -882,9 +841,7 @@ def test_question_guidelines_and_labels_of_the_configuration_are_there_from_the_
 sitting: also in a bus
 walking: also on <b>stairs</b>"""
             labels = ["walking", "sitting"]''')
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     told = "sitting: also in a bus\nwalking: also on <b>stairs</b>"
     dialog = page.get_by_role("dialog", name="Guidelines")
     expect(dialog.locator(".prose")).to_have_text(told, use_inner_text=True)
@@ -944,9 +901,7 @@ def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
 
 
 def test_quiet_hours_are_kept(scene: PageScene, look: Look) -> None:
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     expect(page.locator(CARD)).to_be_visible()
     page.get_by_role("button", name="Preferences").click()
     for name, hours in (("Quiet from", -2), ("Quiet until", 2)):
@@ -1023,9 +978,7 @@ def test_a_refused_answer_is_explained_in_the_language_of_the_page(
     scene: PageScene, look: Look, written: str, why: str
 ) -> None:
     """And its card comes back, instead of waiting for half a minute."""
-    ask(scene, 1)
-    scene.start()
-    page = look(locale="de-DE")
+    page = opened(scene, look, 1, locale="de-DE")
     expect(page.locator(CARD)).to_be_visible()
     page.keyboard.press("n")
     page.get_by_label("Der neue Name").fill(written)
@@ -1040,9 +993,7 @@ def test_a_refused_answer_is_explained_in_the_language_of_the_page(
 
 def test_alone_nobody_takes_the_question_that_is_shown(scene: PageScene, look: Look) -> None:
     """A more useful question that came meanwhile is the next one."""
-    ask(scene, 2)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 2, service_workers="block")
     expect(page.locator(f'{CARD}[data-card="ann/e0/label"]')).to_be_visible()
     held: list[Any] = []
     page.route("**/api/next", lambda route: held.append(route))  # what is loaded ahead stays
@@ -1062,9 +1013,7 @@ def test_alone_nobody_takes_the_question_that_is_shown(scene: PageScene, look: L
 
 
 def test_a_screen_reader_hears_what_is_shown(scene: PageScene, look: Look) -> None:
-    ask(scene, 2)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 2, service_workers="block")
     expect(page.locator(CARD)).to_be_visible()
     # What appears in a region is announced only if the region was there before.
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
@@ -1098,9 +1047,7 @@ def test_a_screen_reader_hears_what_is_shown(scene: PageScene, look: Look) -> No
 
 @pytest.mark.parametrize("scene", [tuple(f"place {n}" for n in range(60))], indirect=True)
 def test_a_search_says_what_enter_takes(scene: PageScene, look: Look) -> None:
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     expect(page.locator(CARD)).to_be_visible()
     page.keyboard.press("/")
     for typed, said in (
@@ -1170,9 +1117,7 @@ def test_answers_are_sent_though_the_browser_stores_nothing(
 def test_answers_are_sent_though_what_the_browser_stores_is_cleared(
     scene: PageScene, look: Look
 ) -> None:
-    ask(scene, 3)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 3)
     expect(page.locator(CARD)).to_be_visible()
     devtools = page.context.new_cdp_session(page)
     devtools.send("Storage.clearDataForOrigin", {"origin": scene.url, "storageTypes": "all"})
@@ -1186,9 +1131,7 @@ def test_answers_are_sent_though_the_browser_ends_what_it_stores(
     scene: PageScene, look: Look
 ) -> None:
     """As on a full disk, or where data are cleared while an answer is written."""
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     expect(page.locator(CARD)).to_be_visible()
     page.evaluate("""() => {
         const { add } = IDBObjectStore.prototype;
@@ -1205,9 +1148,7 @@ def test_answers_are_sent_though_the_browser_ends_what_it_stores(
 
 def test_what_a_proxy_says_refuses_no_answer(scene: PageScene, look: Look) -> None:
     """While the server is replaced, its proxy may have a page of its own for what is not found."""
-    ask(scene, 3)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 3, service_workers="block")
     expect(page.locator(CARD)).to_be_visible()
     page.route("**/api/**", lambda route: route.fulfill(status=404, body="<h1>no backend</h1>"))
     press(page, "3")
@@ -1222,9 +1163,7 @@ def test_what_a_proxy_says_refuses_no_answer(scene: PageScene, look: Look) -> No
 
 def test_answer_that_is_too_long_for_a_proxy_is_refused(scene: PageScene, look: Look) -> None:
     """It would be as long whenever it is sent, and must keep no other answer back."""
-    ask(scene, 3)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 3, service_workers="block")
     expect(page.locator(CARD)).to_be_visible()
     page.route("**/api/answers", lambda route: route.fulfill(status=413, body="<h1>too big</h1>"))
     page.keyboard.press("3")  # the card is back before long
@@ -1257,9 +1196,7 @@ def test_key_may_be_called_like_a_property_of_every_object(
 
 def test_double_click_counts_once(scene: PageScene, look: Look) -> None:
     """The second click meets the next card, at the place where the first one was."""
-    ask(scene, 4)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 4)
 
     def double_click(name: str) -> None:
         card = card_of(page)
@@ -1284,9 +1221,7 @@ def test_double_click_counts_once(scene: PageScene, look: Look) -> None:
 
 
 def test_held_enter_takes_back_one_answer(scene: PageScene, look: Look) -> None:
-    ask(scene, 4)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 4, service_workers="block")
     for _ in range(3):
         press(page, "3")
     expect(page.locator(".past-answer.unsent")).to_have_count(0)  # which would be withdrawn
@@ -1322,9 +1257,7 @@ def vanish(page: Any, event: str) -> None:
 
 
 def test_click_that_meets_another_card_does_not_answer(scene: PageScene, look: Look) -> None:
-    ask(scene, 3)
-    scene.start()
-    page = look(alone=True)
+    page = opened(scene, look, 3, alone=True)
     stopped(page, scene)
     place = page.get_by_role("button", name="hall", exact=True).bounding_box()
     vanish(page, "e0")
@@ -1340,9 +1273,7 @@ def test_word_that_is_typed_on_as_its_card_vanishes_does_not_answer(
     scene: PageScene, look: Look
 ) -> None:
     """Keys are off until there is a pause."""
-    ask(scene, 3)
-    scene.start()
-    page = look(alone=True)
+    page = opened(scene, look, 3, alone=True)
     stopped(page, scene)
     page.keyboard.press("n")
     page.keyboard.type("roo")
@@ -1357,9 +1288,7 @@ def test_word_that_is_typed_on_as_its_card_vanishes_does_not_answer(
 
 
 def test_page_opens_though_its_texts_fail_once(scene: PageScene, look: Look) -> None:
-    ask(scene, 1)
-    scene.start()
-    page = look(service_workers="block")
+    page = opened(scene, look, 1, service_workers="block")
     failed: list[str] = []
 
     def fail_once(route: Any) -> None:
@@ -1374,9 +1303,7 @@ def test_page_opens_though_its_texts_fail_once(scene: PageScene, look: Look) -> 
 
 def test_dialog_closes_only_by_a_click_beside_it(scene: PageScene, look: Look) -> None:
     """Not by one on its edge, nor where a selection of text ends, nor by a double click."""
-    ask(scene, 2)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 2)
     press(page, "3")
     page.locator(".past-answer:not(.unsent)").dblclick()
     dialog = page.locator("dialog[open]")
@@ -1397,9 +1324,7 @@ def test_dialog_closes_only_by_a_click_beside_it(scene: PageScene, look: Look) -
 
 def test_clock_set_back_keeps_no_question_away(scene: PageScene, look: Look) -> None:
     """An answer taken back elsewhere comes again, whatever the clock says meanwhile."""
-    ask(scene, 1)
-    scene.start()
-    page = look(alone=True)
+    page = opened(scene, look, 1, alone=True)
     page.clock.install()
     page.reload()
     press(page, "3")
@@ -1418,9 +1343,7 @@ def test_enter_that_ends_a_composition_takes_no_label(scene: PageScene, look: Lo
     """In Safari the composition has ended by then, and only the key code tells."""
     labels = tuple(f"room {n}" for n in range(12))
     scene.write(*known(labels, at=time.time()))
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     page.locator("#search").fill("room 3")
     for code in (229, 13):
         page.wait_for_timeout(300)
@@ -1451,9 +1374,7 @@ def cached(page: Any, name: str, words: str, other: str) -> None:
 
 def test_page_never_mixes_files_of_two_versions(scene: PageScene, look: Look) -> None:
     """A file of the new version that comes slowly is waited for."""
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     expect(page.locator(CARD)).to_be_visible()
     cached(page, "labels.js", "export function nearDuplicate", "function nearDuplicate")
     page.context.route("**/labels.js", lambda route: (time.sleep(4.0), route.continue_()))
@@ -1462,9 +1383,7 @@ def test_page_never_mixes_files_of_two_versions(scene: PageScene, look: Look) ->
 
 
 def test_full_disk_shows_no_older_page(scene: PageScene, look: Look) -> None:
-    ask(scene, 1)
-    scene.start()
-    page = look()
+    page = opened(scene, look, 1)
     expect(page.locator(CARD)).to_be_visible()
     cached(page, "texts/en.json", "Which is it?", "Which was it?")
     devtools = page.context.new_cdp_session(page)
