@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from time import monotonic, sleep
-from types import TracebackType
 
 from streamgp.common.private_files import (
     BINARY,
@@ -299,12 +298,7 @@ class StateDirectory:
     def __enter__(self) -> StateDirectory:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeAlias, cast
 
 import click
@@ -351,12 +351,7 @@ class Stop:
                 self._were[number] = signal.signal(number, self._take)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for number, was in self._were.items():
             signal.signal(number, was)
 
