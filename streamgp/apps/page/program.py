@@ -188,8 +188,9 @@ def run_page(
             raise click.ClickException(invites.trouble)
 
         def is_ready(url: str) -> None:
-            click.echo(f"page: {url}")
-            if invites is not None and not invites.names():
+            nobody_is_invited = invites is not None and not invites.names()
+            click.echo(f"page: {url}")  # who waits for this line may invite at once
+            if nobody_is_invited:
                 kept = [] if invites_file is None else ["--invites", str(invites_file)]
                 options = [*kept, "--url", url.rstrip("/")]
                 command = shlex.join(["streamgp", "invite", str(config_file), "NAME", *options])
