@@ -182,7 +182,8 @@ def forget_positions(consumer: Any) -> None:
     consumer._coordinator._offset_fetch_futures.clear()
     assignment = consumer._subscription.assignment
     for partition, state in list(assignment.items()):
-        assignment[partition] = type(state)()
+        assignment[partition] = fresh = type(state)()
+        fresh.highwater = state.highwater  # which the broker only reports when it has changed
 
 
 def has_lost_its_name(consumer: Any) -> bool:

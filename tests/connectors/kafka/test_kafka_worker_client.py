@@ -477,6 +477,19 @@ def test_a_worker_that_ends_leaves_its_partitions_when_its_session_runs_out(topi
     assert read(topics, "predictions") == [b"0", b"1", b"2"]
 
 
+def test_of_a_partition_that_stays_it_is_known_at_once_that_no_answers_wait(topics, group):
+    def lag_of_answers(link, number):
+        link.poll(0.1)
+        return link.lag()["answers", number]
+
+    with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
+        for number in (0, 1):
+            assert eventually(lambda n=number: lag_of_answers(first, n), 0) == 0
+        all_settle(first, second, n=1)
+        (number,) = first.assigned
+        assert eventually(lambda: lag_of_answers(first, number), 0, timeout_s=2.0) == 0
+
+
 def test_a_worker_that_comes_back_in_time_has_its_partitions_and_disturbs_nobody(topics, group):
     with linked(topics, group, "a") as first:
         with linked(topics, group, "b", wait=False) as second:
