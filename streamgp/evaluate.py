@@ -52,6 +52,7 @@ _FAULTS_REPORTED: dict[Fault, str] = {
     "failed": "the model failed over",
     "malformed": "the model cannot use",
     "unlearnable": "the model cannot learn",
+    "duplicate": "the loop knows the ids of",
 }
 
 
@@ -213,8 +214,8 @@ def interactive_val_score(
     Warns
     -----
     RuntimeWarning
-        If the model raised an error for some inputs, or cannot use them: these were rejected, and
-        changed nothing.
+        If the model raised an error for some inputs, or cannot use them, or if answers have the ids
+        of earlier ones: these were rejected, and changed nothing.
 
     Examples
     --------

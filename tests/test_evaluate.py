@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import datetime as dt
 import math
 import random
@@ -515,6 +516,20 @@ def test_a_model_that_cannot_use_an_event_is_reported():
     with pytest.warns(RuntimeWarning, match=r"cannot use 1 of the inputs.*feature 'at' must be"):
         result = interactive_val_score(stream, isgp(seed=1), metrics.Accuracy())
     assert result.n_rejected == 1
+
+
+def test_answers_with_the_same_id_are_reported():
+    class Forgetful(Spy):
+        def answer(self, request, truth, now):
+            return dataclasses.replace(super().answer(request, truth, now), answer_id="answer")
+
+    stream = [({"u": float(n)}, "ab"[n % 2]) for n in range(3)]
+    words = r"knows the ids of 2 of the inputs.*: answer 'answer' was handled before"
+    with pytest.warns(RuntimeWarning, match=words):
+        result = interactive_val_score(
+            stream, naive_bayes.GaussianNB(), metrics.Accuracy(), annotator=Forgetful()
+        )
+    assert (result.n_learned, result.n_rejected) == (1, 2)
 
 
 def test_a_model_that_can_use_no_event_has_no_score():
