@@ -100,7 +100,7 @@ def run(
     Raises
     ------
     TypeError
-        If the source delivers a message that is not an input of a loop.
+        If the source delivers anything but inputs of a loop, each as `Received`.
 
     """
     drive = _Run(loop, sink, on_input, last_at)
@@ -149,6 +149,10 @@ class _Run:
 
     def take(self, received: Received, *, written_at: float | None) -> None:
         """Process one record and send the results; without a clock they have the log's time."""
+        if not isinstance(received, Received):
+            raise TypeError(
+                f"source must deliver Received(message=..., at=...), got {type(received).__name__}"
+            )
         message, at = received.message, received.at
         if self._on_input is not None:
             self._on_input(received)

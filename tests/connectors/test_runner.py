@@ -252,6 +252,15 @@ def test_outputs_are_no_inputs():
         play([Received(message=said("e1", 0.0), at=0.0)])
 
 
+def test_an_event_that_is_not_wrapped_is_refused_in_words():
+    class Bare(Batches):
+        def poll(self, timeout_s=0.0):  # noqa: ARG002
+            return self.batches.pop(0)
+
+    with pytest.raises(TypeError, match=r"^source must deliver Received\(.*\), got Event$"):
+        run(Deadlines(), Bare([event(1)]), Diary())
+
+
 def test_an_error_of_the_loop_passes_through_without_commit():
     class Broken(Deadlines):
         def on_event(self, event, now, **_):
