@@ -15,7 +15,7 @@ from streamgp.common.signatures import narrowed
 from streamgp.interactive.consensus_log import by_sequence, examples_in
 from streamgp.interactive.learner import ComparesAnswers, SkepticalLearner, predicted_target
 from streamgp.interactive.messages import LabelledExample
-from streamgp.interactive.validation import with_texts
+from streamgp.interactive.validation import with_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ def teach(
                     event_id, second.y, annotator=second.annotator, probability_wrong=w
                 )
         except (ValueError, TypeError) as error:
-            yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=with_texts(error, x))
+            yield Taught(event_id=event_id, y=y, predicted=predicted, refusal=with_names(error, x))
         else:
             yield Taught(event_id=event_id, y=y, predicted=predicted, probability_wrong=w)
 

@@ -36,7 +36,7 @@ LARGEST_LABEL = 1e100
 # Labels that need no conversion; a number has to be checked to be finite and not too large.
 _PLAIN = frozenset((str, bool))
 # The largest number of features that a refusal names.
-_N_TEXTS = 5
+_N_NAMES = 5
 
 
 def is_finite(value: object) -> bool:
@@ -299,19 +299,27 @@ def refusal_of(error: Exception, x: Features) -> str:
     "the learner refuses it: could not convert string to float: 'night'; 'shift' is text"
 
     """
-    return f"the learner refuses it: {with_texts(error, x)}"
+    return f"the learner refuses it: {with_names(error, x)}"
 
 
-def with_texts(error: Exception, x: Features) -> str:
-    """Return the text of an error; of one about text, with the names of the features that are text.
+def with_names(error: Exception, x: Features) -> str:
+    """Return the text of an error; of one about text, or None, with the names of these features.
 
     Python names only types or values.
+
+    Examples
+    --------
+    >>> with_names(TypeError("unsupported operand: 'NoneType' and 'float'"), {"a": None, "b": 1.0})
+    "unsupported operand: 'NoneType' and 'float'; 'a' is missing"
+
     """
     reason = str(error)
-    names = [repr(name) for name, value in x.items() if isinstance(value, str)]
-    if not names or "str" not in reason or any(name in reason for name in names):
-        return reason
-    return f"{reason}; {', '.join(names[:_N_TEXTS])} {'is' if len(names) == 1 else 'are'} text"
+    for kind, of, what in (("str", str, "text"), ("NoneType", type(None), "missing")):
+        names = [repr(name) for name, value in x.items() if isinstance(value, of)]
+        if names and kind in reason and not any(name in reason for name in names):
+            some = ", ".join(names[:_N_NAMES])
+            return f"{reason}; {some} {'is' if len(names) == 1 else 'are'} {what}"
+    return reason
 
 
 def _is_plain(value: object, depth: int = 32) -> bool:
