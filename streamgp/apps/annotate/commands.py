@@ -76,38 +76,19 @@ class UnclearLineError(Exception):
     """An invalid line in a pipe, which no person can correct."""
 
 
-def label_of_key(character: str, choices: Sequence[Choice]) -> Command | None:
-    """Return the command for a label's key; None if the key has no label."""
-    for choice in choices:
-        if choice.character == character:
-            return Command(kind="label", label=choice.label)
-    return None
-
-
-def answer_to_challenge(character: str, view: View) -> Command | None:
-    """Return the answer to a challenge for a key; None if the key is no answer."""
-    request = None if view.question is None else view.question.request
-    if isinstance(request, Challenge):
-        if character == KEEP:
-            return Command(kind="label", label=request.given)
-        if character == CHANGE:
-            return Command(kind="label", label=request.suggested)
-    return None
-
-
 def line_of(text: str, view: View) -> Command:
     """Parse a line about a question; raise ValueError if it is invalid."""
-    read = number_of_line if view.of_numbers else command_of_line
+    request = None if view.question is None else view.question.request
 
     def read_line(line: str) -> Command:
-        if view.question is not None and isinstance(view.question.request, Challenge):
-            return challenge_of_line(line, view)
-        return read(line, view.choices)
+        if isinstance(request, Challenge):
+            return challenge_of_line(line, request, view)
+        return number_of_line(line) if view.of_numbers else command_of_line(line, view.choices)
 
     return _with_confidence(text, view, read_line)
 
 
-def challenge_of_line(line: str, view: View) -> Command:
+def challenge_of_line(line: str, request: Challenge, view: View) -> Command:
     """Parse a line about a challenge: `k`, `c`, a command, `n LABEL`, or a label in full.
 
     Raises
@@ -118,9 +99,10 @@ def challenge_of_line(line: str, view: View) -> Command:
 
     """
     word = line.strip()
-    answer = answer_to_challenge(word, view)
     written = [choice for choice in view.choices if word == shown_label(choice.label)]
-    if answer is not None:
+    if word in (KEEP, CHANGE):
+        label = request.given if word == KEEP else request.suggested
+        answer = Command(kind="label", label=label)
         if written and written[0].label != answer.label:
             raise ValueError(
                 f"{word!r} is both a key and a label; write n {word}, or n {said(answer)}"
@@ -128,9 +110,9 @@ def challenge_of_line(line: str, view: View) -> Command:
         return answer
     choices = [replace(choice, character=None) for choice in view.choices]
     try:
-        return (number_of_line if view.of_numbers else command_of_line)(word, choices)
+        return number_of_line(word) if view.of_numbers else command_of_line(word, choices)
     except ValueError:
-        if label_of_key(word, view.choices) is None:
+        if word not in [choice.character for choice in view.choices]:
             raise
         raise ValueError(
             f"{word!r} is the key of a label, which does not answer a challenge; write k (keep), c "
@@ -170,8 +152,8 @@ def renaming(old: str, new: str, choices: Sequence[Choice]) -> Command:
     raise ValueError(f"{old!r:.60} is not a label here; write r OLD -> NEW")
 
 
-def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
-    """Parse a line if answers are numbers: a key, or a number.
+def number_of_line(line: str) -> Command:
+    """Parse a line if answers are numbers: a command, or a number.
 
     Raises
     ------
@@ -180,16 +162,13 @@ def number_of_line(line: str, choices: Sequence[Choice]) -> Command:
 
     Examples
     --------
-    >>> number_of_line("21.5 +- 0.5", []).std
+    >>> number_of_line("21.5 +- 0.5").std
     0.5
 
     """
     word = line.strip()
     if word in COMMANDS:
         return COMMANDS[word]
-    command = label_of_key(word, choices)
-    if command is not None:
-        return command
     y, std = parse_number(word.removeprefix("n "))
     return Command(kind="label", label=y, std=std)
 
