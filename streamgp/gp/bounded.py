@@ -494,13 +494,12 @@ class BoundedGP(NumberedGP):
         means = np.array([means for means, _ in found]).reshape(len(X), self.n_targets)
         return means, np.array([variance for _, variance in found])
 
+    @abstractmethod
     def append_steps(self, x: Array, y: Array) -> Steps[list[int]]:
         """Do what `append` does; its occasional extra work is divided into steps.
 
         Unlike `append`, it may have dropped examples even if it refuses the new one.
         """
-        yield from ()
-        return self.append(x, y)
 
     def resize(self, d: int, kernel: Kernel | None = None) -> None:
         if d == self._d:

@@ -211,8 +211,7 @@ class GPClassifier(base.MiniBatchClassifier):
         means, variance = self._means(x)
         if with_dist:
             mean = dict(zip(self._classes.labels, means, strict=True))
-            # Before the first example the two are the same.
-            prior = variance if self._core.gp is None else self._core.prior_variance(x)
+            prior = self._core.prior_variance(x)
             return Posterior(mean=mean, variance=variance, prior_variance=prior)
         return positive_parts(self._classes.labels, means)
 
