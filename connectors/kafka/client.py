@@ -26,6 +26,7 @@ from connectors.kafka.client_import import (
     TopicPartition,
     get_sasl_mechanism,
     kafka_errors,
+    request_topics_at_once,
 )
 from connectors.kafka.record_codec import unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
@@ -107,6 +108,7 @@ class Connection:
             "metrics_enabled": False,
         }
         consumer = self._make(KafkaConsumer, settings | options)
+        request_topics_at_once(consumer)
         unpack_here(consumer, self.roles)
         return consumer
 

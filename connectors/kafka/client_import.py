@@ -65,6 +65,21 @@ __all__ = [
 EVERYTHING = 10**9
 
 
+# Between two requests for metadata the client waits a tenth of a second. A new one has just asked
+# for the brokers, and asks for each topic when it needs it.
+
+
+def request_topics_at_once(consumer: Any) -> None:
+    """Let a new consumer request the metadata of its topics without waiting."""
+    consumer._fetcher._manager.cluster._last_refresh_ms = 0
+
+
+def learn_topics(producer: Any, topics: Iterable[str]) -> None:
+    """Request the metadata of topics in the background, before the first records are sent."""
+    for topic in topics:
+        producer._metadata.add_topic(topic)
+
+
 def identity_of(producer: Any) -> tuple[int, int]:
     """Return the id of a producer and its epoch.
 

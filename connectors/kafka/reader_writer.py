@@ -35,6 +35,8 @@ _MANY_RECORDS = 5_000
 _MANY_BYTES = 8 * 2**20
 _SOON_S = 0.005
 _SLICE_S = 0.1
+# While it does not know who leads a partition, the client sleeps this long.
+_RETRY_MS = 10
 
 
 class KafkaReader(Reader):
@@ -70,7 +72,9 @@ class KafkaReader(Reader):
         self._administration = administration
         self._partitions = partitions = list(administration.partitions_of(topics))
         self._ends = {} if from_end else administration.ends(partitions)
-        self._consumer = connection.consumer(max_partition_fetch_bytes=2**20, group_id=group)
+        self._consumer = connection.consumer(
+            max_partition_fetch_bytes=2**20, retry_backoff_ms=_RETRY_MS, group_id=group
+        )
         try:
             self._consumer.assign(partitions)
             # Before the first open transaction, not after it: its records are still to come.
@@ -326,7 +330,7 @@ def read_history(
     n_all = sum(ends[partition] - start for partition, start in at.items())
     if at:
         stall_s = connection.timeouts.stall_s
-        consumer = connection.consumer(max_partition_fetch_bytes=2**20)
+        consumer = connection.consumer(max_partition_fetch_bytes=2**20, retry_backoff_ms=_RETRY_MS)
         try:
             consumer.assign(list(at))
             for partition, start in at.items():

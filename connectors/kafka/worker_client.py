@@ -25,6 +25,7 @@ from connectors.kafka.client_import import (
     close_producer,
     identity_of,
     kafka_errors,
+    learn_topics,
     send_positions,
 )
 from connectors.kafka.consumer import GroupConsumer, Prefetch, UnlikeInputsError
@@ -95,6 +96,7 @@ class KafkaWorkerClient(WorkerClient):
         self._others: set[str] = set()
         self._follow_members()  # one that is dead by now will be given up before we are a member
         self._producer = self._producer_of(instance)
+        learn_topics(self._producer, connection.names.values())
         try:
             self._member = GroupConsumer(connection, group=group, instance=instance)
         except BrokerError:

@@ -799,6 +799,18 @@ def test_history_that_takes_long_holds_up_no_other_worker(kafka, kafka_prefix, g
         first.commit([out("predictions", b"x", min(first.assigned))])
 
 
+def test_nothing_waits_for_the_metadata_of_topics(topics, group):
+    with linked(topics, group) as link:
+        known = link._producer._metadata.partitions_for_topic  # before anything is written
+        for name in topics.names().values():
+            assert eventually(lambda name=name: known(name), {0, 1}) == {0, 1}
+    consumer = topics._connection.consumer()
+    cluster = consumer._fetcher._manager.cluster
+    cluster._need_update = True
+    assert cluster.ttl() == 0  # milliseconds until it asks
+    consumer.close()
+
+
 # --- helpers that reach behind the link
 
 
