@@ -45,7 +45,7 @@ from connectors.topics import (
 
 # Members learn from the answer to a heartbeat that others join or leave; none continues to read
 # until all know.
-_LONGEST_BEAT_S = 1.0
+_LONGEST_BEAT_S = 0.3
 _SETTLING_S = 5.0
 _CHECK_EVERY_S = 1.0
 _MAX_RESETS = 3  # at most this often in one fetch, then others get their turn
