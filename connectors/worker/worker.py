@@ -344,7 +344,7 @@ class Session:
         ours = self._partitions.keys() | self._held
         if client.generation == self._generation and client.assigned == ours:
             return False
-        # Otherwise others may have processed them in between.
+        # After a larger step, others may have processed any of them in between.
         is_next = client.generation == self._generation + 1
         kept = client.assigned if is_next else frozenset()
         lost = [number for number in ours if number not in kept]
