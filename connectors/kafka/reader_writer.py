@@ -36,7 +36,7 @@ _MANY_BYTES = 8 * 2**20
 _SOON_S = 0.005
 _SLICE_S = 0.1
 # While it does not know who leads a partition, the client sleeps this long.
-_RETRY_MS = 10
+_RETRY_MS = 25
 
 
 class KafkaReader(Reader):
