@@ -646,17 +646,21 @@ def test_a_damaged_store_is_replaced(tmp_path, logged):
 # --- sharing the work
 
 
-def test_partitions_that_move_take_their_loops_with_them():
+def to_compare():
+    """Return topics with labelled events, others where all is done, and the events that follow."""
     topics, calm = MemoryTopics(n_partitions=2), MemoryTopics(n_partitions=2)
     keys = "abcdef"
     first = [event(i, key=keys[i % 6], y="home" if i < 6 else "work") for i in range(18)]
     second = [event(100 + i, key=keys[i % 6]) for i in range(12)]
-    for one in (topics, calm):
-        put(one, *first)
-    work(calm)
-    put(calm, *second)
-    work(calm)
+    put(topics, *first)
+    for events in (first, second):
+        put(calm, *events)
+        work(calm)
+    return topics, calm, second
 
+
+def test_partitions_that_move_take_their_loops_with_them():
+    topics, calm, second = to_compare()
     turns = iter(range(100))
     others = []
 
@@ -677,16 +681,8 @@ def test_partitions_that_move_take_their_loops_with_them():
 def test_a_partition_is_restored_while_another_one_is_predicted(monkeypatch, caplog):
     monkeypatch.setattr("connectors.worker.worker._SLICE_S", 0.0)  # one step at a time
     caplog.set_level(logging.INFO, logger="streamgp.worker")
-    topics, calm = MemoryTopics(n_partitions=2), MemoryTopics(n_partitions=2)
-    keys = "abcdef"
-    first = [event(i, key=keys[i % 6], y="home" if i < 6 else "work") for i in range(18)]
-    second = [event(100 + i, key=keys[i % 6]) for i in range(12)]
-    for one in (topics, calm):
-        put(one, *first)
-        work(one)
-    put(calm, *second)
-    work(calm)
-
+    topics, calm, second = to_compare()
+    work(topics)
     others, served = [], []
     turns = iter(range(1000))
 
