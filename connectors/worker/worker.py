@@ -90,11 +90,11 @@ class Session:
 
     """
 
-    # _partitions  the loops of every partition that is ours and restored
-    # _restoration the other partitions that are ours, None if there are none
-    # _ahead_at    when the warning about records dated ahead was last written
-    # _awake       clock of the time spent waiting
-    # _moved_at    when the last answer was read, or a partition restored, on that clock
+    # _partitions   the loops of every partition that is ours and restored
+    # _restoration  the other partitions that are ours, None if there are none
+    # _ahead_at     when the warning about records dated ahead was last written
+    # _awake        clock of the time spent waiting
+    # _moved_at     when the last answer was read, or a partition restored, on that clock
 
     def __init__(
         self,

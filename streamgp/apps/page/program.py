@@ -188,9 +188,9 @@ def run_page(
             raise click.ClickException(invites.trouble)
 
         def is_ready(url: str) -> None:
-            nobody_is_invited = invites is not None and not invites.names()
-            click.echo(f"page: {url}")  # who waits for this line may invite at once
-            if nobody_is_invited:
+            lacks_invites = invites is not None and not invites.names()
+            click.echo(f"page: {url}")  # a program that waits for this line may invite at once
+            if lacks_invites:
                 kept = [] if invites_file is None else ["--invites", str(invites_file)]
                 options = [*kept, "--url", url.rstrip("/")]
                 command = shlex.join(["streamgp", "invite", str(config_file), "NAME", *options])
