@@ -7,8 +7,8 @@ records are independent of each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -327,40 +327,54 @@ def read_history(
     at = {
         partition: start for partition, (_, start) in partitions.items() if start < ends[partition]
     }
-    n_all = sum(ends[partition] - start for partition, start in at.items())
-    if at:
-        stall_s = connection.timeouts.stall_s
-        consumer = connection.consumer(max_partition_fetch_bytes=2**20, retry_backoff_ms=_RETRY_MS)
-        try:
-            consumer.assign(list(at))
-            for partition, start in at.items():
-                consumer.seek(partition, start)
-            # Between two batches the caller may be busy, which is no stall.
-            awake = WakingClock(2e-3 * _WAIT_MS)
-            told_at, moved_at = monotonic(), awake()
-            while at:
-                batches = consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY_RECORDS)
-                for partition, found in batches.items():
-                    end = ends[partition]
-                    yield [record for record in found if record.offset < end]
-                if not batches:
-                    yield []
-                if _advance(consumer, at, ends):
-                    moved_at = awake()
-                if awake() - moved_at > stall_s:
-                    raise BrokerError(_stuck(at, ends, stall_s))
-                if monotonic() - told_at >= _TELL_EVERY_S:
-                    told_at = monotonic()
-                    keep_alive()
-                    if progress is not None:
-                        n_left = sum(ends[partition] - n for partition, n in at.items())
-                        progress(n_all - n_left, n_all)
-        except CLIENT_ERRORS as error:
-            raise connection.broker_error(error, "read the state") from error
-        finally:
-            close_consumer(connection, consumer)
+    n_all = _n_left(at, ends)
+    told_at = monotonic()
+    with closing(_to_the_ends(connection, at, ends)) as batches:
+        for batch in batches:
+            yield batch
+            if monotonic() - told_at >= _TELL_EVERY_S:
+                told_at = monotonic()
+                keep_alive()
+                if progress is not None:
+                    progress(n_all - _n_left(at, ends), n_all)
     if progress is not None:
         progress(n_all, n_all)
+
+
+def _to_the_ends(
+    connection: Connection, at: dict[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> Generator[list[Record], None, None]:
+    """Read partitions from the offsets `at`, which are updated and dropped, to their ends."""
+    if not at:
+        return
+    stall_s = connection.timeouts.stall_s
+    consumer = connection.consumer(max_partition_fetch_bytes=2**20, retry_backoff_ms=_RETRY_MS)
+    try:
+        consumer.assign(list(at))
+        for partition, start in at.items():
+            consumer.seek(partition, start)
+        # Between two batches the caller may be busy, which is no stall.
+        awake = WakingClock(2e-3 * _WAIT_MS)
+        moved_at = awake()
+        while at:
+            batches = consumer.poll(timeout_ms=_WAIT_MS, max_records=_MANY_RECORDS)
+            if _advance(consumer, at, ends):
+                moved_at = awake()
+            elif awake() - moved_at > stall_s:
+                raise BrokerError(_stuck(at, ends, stall_s))
+            for partition, found in batches.items():
+                end = ends[partition]
+                yield [record for record in found if record.offset < end]
+            if not batches:
+                yield []
+    except CLIENT_ERRORS as error:
+        raise connection.broker_error(error, "read the state") from error
+    finally:
+        close_consumer(connection, consumer)
+
+
+def _n_left(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> int:
+    return sum(ends[partition] - at for partition, at in positions.items())
 
 
 def _advance(
