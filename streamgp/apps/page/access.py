@@ -444,7 +444,7 @@ class Guard:
             self._note(scope, status)
 
     def _check(self, scope: Scope) -> None:
-        """Raise Refused for a request that is not allowed; put the annotator into the scope."""
+        """Raise Refused for a request that is not allowed."""
         headers = Headers(scope=scope)
         # A proxy that goes by the other one of the two would take the rest for another request.
         if "transfer-encoding" in headers and "content-length" in headers:
@@ -467,6 +467,21 @@ class Guard:
             raise Refused(
                 403, "wrong_site", "another site sent this request", "requests of the page"
             )
+        person = self._identified(scope, headers)
+        if not is_safe:
+            self._check_writing(headers, host)
+        wait_s = self._rates.wait_s(person.token_id, time.monotonic())
+        if wait_s:
+            raise Refused(
+                429,
+                "too_many_requests",
+                "too many requests from one browser",
+                f"at most {RATE:g} a second in the long run",
+                retry_after_s=wait_s,
+            )
+
+    def _identified(self, scope: Scope, headers: Headers) -> Person:
+        """Return the annotator who sends a request, and put them into the scope."""
         person = self._person(headers)
         if person is None:
             # The annotator may well be invited: the answers must wait for a repair.
@@ -488,17 +503,7 @@ class Guard:
                 "this browser now belongs to another annotator",
                 "requests of the annotator to whom the page belongs",
             )
-        if not is_safe:
-            self._check_writing(headers, host)
-        wait_s = self._rates.wait_s(person.token_id, time.monotonic())
-        if wait_s:
-            raise Refused(
-                429,
-                "too_many_requests",
-                "too many requests from one browser",
-                f"at most {RATE:g} a second in the long run",
-                retry_after_s=wait_s,
-            )
+        return person
 
     def _check_writing(self, headers: Headers, host: str, *, by_form: bool = False) -> None:
         origin = f"{self._door.scheme}://{host}"
