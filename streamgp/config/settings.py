@@ -289,37 +289,13 @@ def resolved(config: Config) -> Config:
 
     """
     given = preset(config.preset, config.target)
-    learner = config.learner
-    if learner.name == "gp":
-        # A window is itself a bound, in place of the preset's.
-        bound = given.learner.max_points if learner.window is None else None
-        # A kernel has a length scale of its own.
-        scale = None if "kernel" in learner.options else given.learner.length_scale
-        learner = replace(
-            learner,
-            length_scale=_first(learner.length_scale, scale),
-            noise_variance=_first(learner.noise_variance, given.learner.noise_variance),
-            max_points=_first(learner.max_points, bound),
-            learn_hyperparameters=_first(
-                learner.learn_hyperparameters, given.learner.learn_hyperparameters
-            ),
-        )
+    learner = _learner(config.learner, given.learner)
     review = given.review
     believes = config.challenge is not None and config.challenge.rule() == "never"
     if config.target == "number" and (learner.name != "gp" or believes):
         # Others cannot leave an example out, and who believes new numbers believes old ones.
         review = section("review", "never")
     never_asks = config.query is not None and config.query.rule() == "never"
-    # An explicit query strategy is not limited by the preset's budget.
-    budget = given.budget if config.query is None else section("budget", "unlimited")
-    of_questions = config.questions.budgets()
-    if of_questions:
-        # A limit on questions replaces the preset's; availability is not a limit.
-        is_limit = config.questions.per_day is not None or config.questions.per_hour is not None
-        own = config.budget if is_limit else _first(config.budget, budget)
-        is_own = own is not None and own.rule() != "unlimited"
-        several = (*of_questions, *((own,) if is_own else ()))
-        budget = several[0] if len(several) == 1 else section("budget", "all_of", budgets=several)
     return replace(
         config,
         learner=learner,
@@ -341,12 +317,45 @@ def resolved(config: Config) -> Config:
         query=_first(config.query, given.query),
         challenge=_first(config.challenge, given.challenge),
         review=_first(config.review, review),
-        budget=budget if of_questions else _first(config.budget, budget),
+        budget=_budget(config, given),
         # Cleared, so that resolving twice changes nothing.
         questions=replace(
             config.questions, per_day=None, at_start=0, per_hour=None, availability=False
         ),
     )
+
+
+def _learner(own: Learner, usual: Learner) -> Learner:
+    if own.name != "gp":
+        return own
+    # A window is itself a bound, in place of the preset's.
+    bound = usual.max_points if own.window is None else None
+    # A kernel has a length scale of its own.
+    scale = None if "kernel" in own.options else usual.length_scale
+    return replace(
+        own,
+        length_scale=_first(own.length_scale, scale),
+        noise_variance=_first(own.noise_variance, usual.noise_variance),
+        max_points=_first(own.max_points, bound),
+        learn_hyperparameters=_first(own.learn_hyperparameters, usual.learn_hyperparameters),
+    )
+
+
+def _budget(config: Config, given: Config) -> RuleSection | None:
+    # An explicit query strategy is not limited by the preset's budget.
+    usual = given.budget if config.query is None else section("budget", "unlimited")
+    own = _first(config.budget, usual)
+    of_questions = config.questions.budgets()
+    if not of_questions:
+        return own
+    # A limit on questions replaces the preset's; availability is not a limit.
+    if config.questions.per_day is not None or config.questions.per_hour is not None:
+        own = config.budget
+    if own is not None and own.rule() != "unlimited":
+        of_questions = (*of_questions, own)
+    if len(of_questions) == 1:
+        return of_questions[0]
+    return section("budget", "all_of", budgets=of_questions)
 
 
 def _first(value: T, default: T) -> T:
