@@ -57,7 +57,7 @@ _SASL_SETTINGS = ("mechanism", "username", "password_env", "password_file")
 def check_worker(config: WorkerConfig, *, source: str) -> None:
     """Raise ConfigError if settings of a worker contradict each other."""
     if config.broker is not None:
-        check_url(config.broker.url, where=f"{source}: broker")
+        check_url(config.broker.url, where=f"{source}: broker.url")
         _check_security(config.broker.security, source)
     _check_topics(config.topics, source)
     _check_page(config, source)
@@ -210,6 +210,7 @@ def parse_worker(text: str, *, source: str, target: Target | None = None) -> Wor
     if target is not None:
         data["target"] = target
     if isinstance(data.get("broker"), str):
+        check_url(data["broker"], where=f"{source}: broker")
         data["broker"] = {"url": data["broker"]}
     elif not isinstance(data.get("broker", {}), dict):
         raise ConfigError(

@@ -33,9 +33,15 @@ SASL = '[broker]\nurl = "kafka://a"\n[broker.security]\nprotocol = "SASL_SSL"\n'
 WRONG = {
     "broker = 7": 'broker = 7 is not allowed, expected an address, as in "kafka://host:9092"',
     "[broker]": 'broker.url is missing, expected an address, as in "kafka://host:9092"',
-    'broker = ""': 'broker.url is not allowed, expected an address, as in "kafka://host:9092"',
+    'broker = ""': (
+        'broker = "" is not allowed, expected "kafka://HOST:PORT,HOST:PORT" or "file://DIR"'
+    ),
     'broker = "http://a"': (
         'broker = "http://a" is not allowed, expected "kafka://HOST:PORT,HOST:PORT" or "file://DIR"'
+    ),
+    '[broker]\nurl = "http://a"': (
+        'broker.url = "http://a" is not allowed, expected "kafka://HOST:PORT,HOST:PORT" or '
+        '"file://DIR"'
     ),
     'broker = "kafka://a"\n[broker.security]\nprotocol = "SSL"': (
         "not valid TOML: Cannot overwrite a value (at line 2, column 17); with a section "
