@@ -5,7 +5,10 @@ an answer is weighed, whenever the number of answers has grown by an eighth. If 
 the threshold, all annotators are judged: one who misleads makes others look as if they did, above
 all those who answer much. Of those with more evidence against them than before their first answer,
 the one without whom the others contradict each other least is put in quarantine, if the evidence
-exceeds the threshold, too. The next judgement leaves out the labels of those in quarantine.
+exceeds the threshold, too, and unless they would contradict each other about as little without
+another one: who gives one label to everything makes others look like liars, and yet is hard to
+judge by them; and who of two misleads cannot be told, though a third has given some answers. The
+next judgement leaves out the labels of those in quarantine.
 
 Annotators are told apart by the log, and nothing else decides: who is in quarantine follows from
 the inputs in their order. What the annotator has taught before is then retracted (`retract.py`).
@@ -36,6 +39,10 @@ from streamgp.interactive.people import People
 # 500 labels.
 _CHECKED: Final = 30
 _SHARE_CHECKED: Final = 0.03
+# It may be another one who misleads, if without that one the others contradict each other less than
+# ten times as much, and with less evidence than this.
+_CERTAIN: Final = 10.0
+_AGREED: Final = THRESHOLD / 100.0
 
 
 @runtime_checkable
@@ -172,25 +179,31 @@ def judged(
         if name is not None and name != annotator and name not in without:
             found[name] = judge.evidence_against(name, without)
     after = replace(after, against={**after.against, **found})
-    suspects = {
-        name: against
-        for name, against in found.items()
-        if against > HEAD_START and people.may_be_quarantined(name)
-    }
-    worst = _worst(judge, suspects, without)
-    if worst is None or suspects[worst] <= THRESHOLD:
-        return after
-    return replace(after, names=(*quarantine.names, worst))
+    worst = _worst(judge, found, without, people)
+    return after if worst is None else replace(after, names=(*quarantine.names, worst))
 
 
 def _worst(
-    judge: JudgesAnnotators, suspects: Mapping[str, float], without: Collection[str]
+    judge: JudgesAnnotators, found: Mapping[str, float], without: Collection[str], people: People
 ) -> str | None:
-    """Return the suspect who most probably misleads, None if there is none.
+    """Return the annotator who misleads, None if it is uncertain who does.
 
-    A judge that cannot compare annotators names the one with the most evidence.
+    If the judge cannot compare annotators, it is the one with the most evidence.
     """
-    if len(suspects) < 2 or not isinstance(judge, ComparesAnnotators):
-        return max(suspects, key=suspects.__getitem__, default=None)
-    left = {name: judge.contradiction_without(name, without) for name in suspects}
-    return min(suspects, key=lambda name: (left[name], -suspects[name]))
+    found = {name: found[name] for name in found if people.may_be_quarantined(name)}
+    if not isinstance(judge, ComparesAnnotators):
+        worst = max(found, key=found.__getitem__, default=None)
+        return worst if worst is not None and found[worst] > THRESHOLD else None
+    # One who gives few answers cannot make others look as if they misled.
+    many = sum(map(judge.n_answers, found)) / 6
+    left = {
+        name: judge.contradiction_without(name, without)
+        for name, against in found.items()
+        if against > HEAD_START or judge.n_answers(name) >= many
+    }
+    suspects = [name for name in left if found[name] > HEAD_START]
+    worst = min(suspects, key=lambda name: (left[name], -found[name]), default=None)
+    if worst is None or found[worst] <= THRESHOLD:
+        return None
+    most = min(_AGREED, _CERTAIN * left[worst])
+    return None if any(left[name] < most for name in left if name != worst) else worst

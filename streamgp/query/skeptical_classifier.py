@@ -36,7 +36,7 @@ from streamgp.common.annotator_em import (
     wrong_of_two,
 )
 from streamgp.common.annotator_error import ErrorRate, Reliability
-from streamgp.common.annotator_quarantine import WITNESSES
+from streamgp.common.annotator_quarantine import HEAD_START, WITNESSES
 from streamgp.common.recalibration import CalibrationSlope
 from streamgp.learners.river_adapters import (
     UnpackableProbabilities,
@@ -498,7 +498,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """Return the most evidence against any of the others; changes nothing.
 
         As `evidence_against`, but one witness with five answers is enough: of three annotators of
-        whom one misleads, the other two do not contradict each other.
+        whom one misleads, the other two do not contradict each other. Answers that cannot be
+        judged count as such that tell nothing.
 
         Parameters
         ----------
@@ -526,7 +527,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """
         left_out = (annotator, *without)
         others = [name for name in self.annotators() if name is not None and name not in left_out]
-        return max((self._evidence(name, left_out, 1) for name in others), default=0.0)
+        found = (
+            self._evidence(name, left_out, 1) or HEAD_START + self.n_answers(name)
+            for name in others
+        )
+        return max(found, default=0.0)
 
     def _evidence(self, annotator: str, without: Collection[str], fewest: int) -> float:
         if n_witnesses(self._store.examples(), {annotator, None, *without}) < fewest:

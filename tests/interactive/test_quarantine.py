@@ -97,7 +97,11 @@ class ComparingLearner(JudgingLearner):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.left = {ANN: 50.0, EVE: 0.1}
+        self.left = {ANN: 50.0, BOB: 50.0, EVE: 0.1}
+        self.few = ()
+
+    def n_answers(self, annotator):
+        return 2 if annotator in self.few else super().n_answers(annotator)
 
     def contradiction_without(self, annotator, without=()):
         assert annotator not in without
@@ -111,20 +115,38 @@ def test_of_two_suspects_the_one_without_whom_the_others_agree_is_in_quarantine(
     assert loop.quarantined == [EVE]
     # Of those who are equal in this, it is the one with the most evidence.
     loop = loop_with(kind=ComparingLearner)
-    loop.model.against, loop.model.left = {ANN: 1e9, EVE: 1e7}, {ANN: 0.0, EVE: 0.0}
+    loop.model.against, loop.model.left = {ANN: 1e9, EVE: 1e7}, dict.fromkeys((ANN, BOB, EVE), 2e4)
     loop.on_answer(answer(0, ANN), 0.0)
     assert loop.quarantined == [ANN]
+
+
+def quarantined(against, left, few=()):
+    """Return who is in quarantine after an answer of ann."""
+    loop = loop_with(kind=ComparingLearner)
+    loop.model.against, loop.model.left, loop.model.few = against, left, few
+    loop.on_answer(answer(0, ANN), 0.0)
+    return loop.quarantined
 
 
 def test_nobody_is_in_quarantine_while_the_evidence_on_who_probably_misleads_is_small():
-    loop = loop_with(kind=ComparingLearner)
-    loop.model.against = {ANN: 1e9, EVE: HEAD_START + 1}
-    loop.on_answer(answer(0, ANN), 0.0)
-    assert loop.quarantined == []
-    # Others with no more evidence than before their first answer are not compared.
-    loop.model.against, loop.model.n = {ANN: 1e9, EVE: HEAD_START}, 16
-    loop.on_answer(answer(1, ANN), 0.0)
-    assert loop.quarantined == [ANN]
+    left = {ANN: 5000.0, BOB: 5000.0, EVE: 0.1}
+    assert quarantined({ANN: 1e9, EVE: THRESHOLD + 1}, left) == [EVE]
+    assert quarantined({ANN: 1e9, EVE: HEAD_START + 1}, left) == []
+
+
+def test_nobody_is_in_quarantine_while_another_one_may_mislead():
+    against, left = {ANN: 1e9, BOB: 2.0, EVE: 0.0}, {ANN: 20.0, BOB: 9e3, EVE: 200.0}
+    assert quarantined(against, left) == [ANN]
+    # Eve, who cannot be judged, or is not suspected.
+    for found in (0.0, 2.0):
+        assert quarantined(against | {EVE: found}, left | {EVE: 199.0}) == []
+        assert quarantined(against | {EVE: found}, left | {EVE: 0.1}) == []
+    # One who gives few answers makes nobody else look like a liar, unless suspected.
+    assert quarantined(against, left | {EVE: 0.1}, few=[EVE]) == [ANN]
+    assert quarantined(against | {EVE: HEAD_START + 1}, left | {EVE: 199.0}, few=[EVE]) == []
+    # Without one of two who mislead, the other one is still contradicted.
+    assert quarantined(against | {EVE: 1e8}, {ANN: 1e8, BOB: 2e4, EVE: 1e9}) == [ANN]
+    assert quarantined(against | {EVE: 1e8}, {ANN: 1e8, BOB: 9e3, EVE: 1e9}) == []
 
 
 def test_an_annotator_who_is_trusted_does_not_stand_in_for_one_who_misleads():

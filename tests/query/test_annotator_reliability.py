@@ -415,3 +415,17 @@ def test_without_the_one_who_misleads_the_others_do_not_contradict_each_other():
     left = {name: model.contradiction_without(name) for name in said}
     assert left["eve"] < HEAD_START < THRESHOLD < min(left["ann"], left["ben"])
     assert model.contradiction_without("ann", without=["ben", "eve"]) == 0.0
+
+
+def test_answers_that_cannot_be_judged_count_as_such_that_tell_nothing():
+    """Nobody else gives the only label that eve ever gives: neither can judge the other."""
+    model = isgp(seed=1)
+    for n in range(60):
+        light, name = 5 * n % 12, ("ann", "ben", "eve")[7 * n % 13 % 3]
+        x, y = {"light": float(light)}, "lab" if name == "eve" else ("hall", "attic")[light // 6]
+        model.observe_one(x)
+        model.settle_one(x, y, given=y, challenged=False, annotator=name, event_id=f"e{n}")
+    n_ann, n_ben = map(model.n_answers, ("ann", "ben"))
+    assert model.contradiction_without("ben") == HEAD_START + n_ann
+    assert model.contradiction_without("ann") == HEAD_START + n_ben
+    assert 0.0 < model.contradiction_without("eve") < 2.0
