@@ -130,9 +130,11 @@ assert found and set(found) == {wanted}, f"expected OpenBLAS with kernels {wante
 # Copies the tests to a folder without the source, and installs the built wheel into a Python that
 # has nothing else of the checkout; with matplotlib and numba, unlike the README's test command.
 install_wheel() {
-  local python=$1 root=$PWD
+  local python=$1 root=$PWD missing
   "$python" -m pip install build
   "$python" -m build --outdir "$work/dist" . >"$work/build.log" || { cat "$work/build.log"; return 1; }
+  missing=$(comm -23 <(git ls-files | sort) <(tar -tzf "$work"/dist/*.tar.gz | cut -d/ -f2- | sort))
+  [ -z "$missing" ] || { printf 'not in the source distribution:\n%s\n' "$missing"; return 1; }
   "$python" -m pip uninstall --yes streamgp
   "$python" -m pip install "$(echo "$work"/dist/*.whl)[test,plot,fast]"
   mkdir "$work/away"
