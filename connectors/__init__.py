@@ -82,11 +82,13 @@ __all__ = [
 _RENAMED = {"SqliteShelf": "SqliteStore"}
 
 
-def __getattr__(name: str) -> object:
-    name = current_name(__name__, name, _RENAMED)
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # to type checkers, every name would exist
+
+    def __getattr__(name: str) -> object:
+        name = current_name(__name__, name, _RENAMED)
+        if name in _HOMES:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,3 +1,4 @@
+import ast
 import importlib
 import inspect
 import subprocess
@@ -60,6 +61,31 @@ def test_a_star_import_brings_exactly_the_public_names():
 def test_dir_names_the_public_names_and_the_version():
     assert set(streamgp.__all__) | {"__version__"} <= set(dir(streamgp))
     assert streamgp.__all__ == sorted(streamgp.__all__)
+
+
+LAZY = ("connectors", *(f"streamgp{name}" for name in ("", ".datasets", ".interactive", ".query")))
+
+
+def names_of(statements):
+    """Names that a module defines or imports, as a type checker finds them without running it."""
+    for one in statements:
+        if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING":
+            yield from names_of(one.body)
+        elif isinstance(one, ast.ImportFrom) and one.names[0].name == "*":
+            yield from importlib.import_module(one.module).__all__
+        elif isinstance(one, ast.ImportFrom):
+            yield from (alias.asname or alias.name for alias in one.names)
+        elif isinstance(one, ast.FunctionDef):
+            yield one.name
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_editors_and_type_checkers_know_lazy_names_and_no_others(package):
+    """To type checkers, a module with `__getattr__` has every name."""
+    module = importlib.import_module(package)
+    known = set(names_of(ast.parse(inspect.getsource(module)).body))
+    assert set(module.__all__) <= known & set(dir(module))
+    assert "__getattr__" not in known
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["GaussianClasses", "WiFiRooms"]
 
 
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        return getattr(importlib.import_module("streamgp.datasets.river_datasets"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # to type checkers, every name would exist
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            return getattr(importlib.import_module("streamgp.datasets.river_datasets"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

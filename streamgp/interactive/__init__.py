@@ -91,8 +91,14 @@ __all__ = [
 _RENAMED = {"Tally": "RunStatistics"}
 
 
-def __getattr__(name: str) -> object:
-    name = current_name(__name__, name, _RENAMED)
-    if name in _ABOVE:
-        return getattr(importlib.import_module(_ABOVE[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # to type checkers, every name would exist
+
+    def __getattr__(name: str) -> object:
+        name = current_name(__name__, name, _RENAMED)
+        if name in _ABOVE:
+            return getattr(importlib.import_module(_ABOVE[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,7 +9,7 @@ used, since rules load quickly and learners do not.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamgp.common.renames import current_name
 
@@ -34,22 +34,23 @@ _MODULES = (
 _RENAMED = {"ReservoirAsk": "RecentEventsAsk"}
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        modules = [importlib.import_module(f"{__name__}.{module}") for module in _MODULES]
-        names = {"Budget", *(name for module in modules for name in module.__all__)}
-        return sorted(names, key=lambda name: (not name.isupper(), name))
-    if name == "Budget":
-        return importlib.import_module("streamgp.base").Budget
-    name = current_name(__name__, name, _RENAMED)
-    # Names of modules begin with a small letter, and are found when imported.
-    for module in _MODULES if name[:1].isupper() else ():
-        loaded = importlib.import_module(f"{__name__}.{module}")
-        if name in loaded.__all__:
-            return getattr(loaded, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # to type checkers, every name would exist
+
+    def __getattr__(name: str) -> object:
+        if name == "__all__":
+            return __dir__()
+        if name == "Budget":
+            return importlib.import_module("streamgp.base").Budget
+        name = current_name(__name__, name, _RENAMED)
+        # Names of modules begin with a small letter, and are found when imported.
+        for module in _MODULES if name[:1].isupper() else ():
+            loaded = importlib.import_module(f"{__name__}.{module}")
+            if name in loaded.__all__:
+                return getattr(loaded, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    names: list[str] = __getattr__("__all__")
-    return names
+    modules = [importlib.import_module(f"{__name__}.{module}") for module in _MODULES]
+    names = {"Budget", *(name for module in modules for name in module.__all__)}
+    return sorted(names, key=lambda name: (not name.isupper(), name))
