@@ -123,6 +123,61 @@ def test_a_star_import_of_the_datasets_brings_the_datasets():
     assert sorted(names) == ["GaussianClasses", "WiFiRooms"]
 
 
+HOST = """
+import gc, importlib, logging, os, random, signal, sys, threading, warnings
+import numpy, river.linear_model, scipy.stats, threadpoolctl
+
+def settings():
+    loggers = {name: logging.getLogger(name) for name in (None, *logging.root.manager.loggerDict)}
+    return {
+        "loggers": {
+            name: (one.level, one.propagate)
+            for name, one in loggers.items()
+            if (one.level, one.propagate) != (logging.NOTSET, True)
+        },
+        "handlers": (logging.root.handlers[:], logging.raiseExceptions, warnings.showwarning),
+        "warnings": warnings.filters[:],
+        "signals": {number: signal.getsignal(number) for number in signal.valid_signals()},
+        "hooks": (sys.excepthook, sys.unraisablehook, threading.excepthook, sys.stdout, sys.stderr),
+        "garbage": (gc.get_threshold(), gc.isenabled(), gc.get_freeze_count(), gc.callbacks[:]),
+        "process": (os.getcwd(), dict(os.environ), sys.getrecursionlimit()),
+        "draws": (random.getstate(), str(numpy.random.get_state())),
+        "numpy": (numpy.geterr(), numpy.get_printoptions()),
+        "threads": [(one["prefix"], one["num_threads"]) for one in threadpoolctl.threadpool_info()],
+    }
+
+logging.getLogger("kafka").setLevel(logging.INFO)
+before = settings()
+for package in ("streamgp", "streamgp.query", "streamgp.interactive", "connectors"):
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        getattr(module, name)
+import connectors.kafka.topics
+from connectors import MemoryBroker, run
+from streamgp import *
+from streamgp.interactive import Event
+
+for model in (EnsembleGPClassifier(), isgp()):
+    for n in range(20):
+        model.predict_one({"a": n})
+        model.learn_one({"a": n}, n % 3)
+broker = MemoryBroker()
+inputs = broker.publisher()
+inputs.send(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0))
+inputs.flush()
+stops = iter([False, True])
+result = run(InteractiveLoop(isgp()), broker.source(), broker.sink(), should_stop=stops.__next__)
+assert result.n_sent == 2
+for name, after in settings().items():
+    assert after == before[name], (name, after, before[name])
+"""
+
+
+def test_a_program_that_embeds_the_packages_keeps_its_settings():
+    done = subprocess.run([sys.executable, "-c", HOST], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_kernels_the_gp_and_the_trees_know_no_river():
     program = "import streamgp.gp.exact, streamgp.kernels, streamgp.trees.forest"
     assert "river" not in loaded_by(program)

@@ -40,8 +40,10 @@ CLIENT_ERRORS = (kafka_errors.KafkaError, OSError, RuntimeError, ValueError)
 _Result = TypeVar("_Result")
 _BESIDES = 1024  # bytes of what encloses a record
 
-# During an outage the client writes 150 lines a minute.
-logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
+# During an outage the client writes 150 lines a minute. A program that wants them sets a level.
+_client_log = logging.getLogger("kafka")
+if _client_log.level == logging.NOTSET:
+    _client_log.setLevel(logging.CRITICAL + 1)
 
 
 class Connection:
