@@ -103,8 +103,10 @@ class _Streamgp(click.Group):
         except BrokerError as error:
             sys.exit(_fail(str(error), LOST_BROKER))
         except (MemoryError, ImportError) as error:
-            # As the dynamic linker says of a library that does not fit into memory.
-            if isinstance(error, ImportError) and "failed to map segment" not in str(error):
+            # As the dynamic linker says of a library that does not fit into memory; numpy before
+            # 2.3 gives advice instead.
+            said = f"{error} {error.__cause__}"
+            if isinstance(error, ImportError) and "failed to map segment" not in said:
                 raise
             sys.exit(
                 _fail(

@@ -360,8 +360,10 @@ def documented():
 
 
 def test_the_documentation_prints_the_table():
-    text = (Path(__file__).parents[2] / "docs/messages.md").read_text(encoding="utf-8")
-    assert documented() in text, "print documented() there"
+    path = Path(__file__).parents[2] / "docs/messages.md"
+    if not path.is_file():
+        pytest.skip("docs/ is not beside the tests")
+    assert documented() in path.read_text(encoding="utf-8"), "print documented() there"
 
 
 @pytest.mark.parametrize(

@@ -385,9 +385,9 @@ async def _serve(server: uvicorn.Server, bound: socket.socket) -> bool:
     """Serve until told to stop; return whether the page could start (see `failure`)."""
     try:
         await server.serve(sockets=[bound])
-    except SystemExit:  # raised by uvicorn if it could not start
+    except SystemExit:  # raised by newer versions of uvicorn if it could not start
         return False
-    return True
+    return server.started
 
 
 # --- Connections, closed if a client sends or reads too slowly.

@@ -26,6 +26,7 @@ from streamgp.config.load import parse_worker
 from streamgp.config.validation import ConfigError
 from tests.helpers.small_deployment import Small
 
+pytestmark = pytest.mark.usefixtures("logging_as_it_was")
 FLINK_KEEPS_IT = "Flink holds what was learned; continue with `streamgp flink`"
 
 
