@@ -10,7 +10,7 @@ FROM python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa1849
 LABEL org.opencontainers.image.title="streamgp-flink" \
       org.opencontainers.image.description="Online learning from people who make mistakes, as a job of Apache Flink" \
       org.opencontainers.image.version="0.1.0" \
-      org.opencontainers.image.licenses="MIT"
+      org.opencontainers.image.licenses="MIT AND CC-BY-4.0"
 # Java's packages link their manuals, whose directory a slim image lacks.
 RUN mkdir -p /usr/share/man/man1 && \
     apt-get update && \
