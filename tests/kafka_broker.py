@@ -1,8 +1,9 @@
 """A real Kafka broker of one node, started and stopped by tests and benchmarks.
 
 It needs Java 17 or newer, and Maven the first time: the jars that `kafka_pom.xml` names are kept in
-a cache outside the tree. The cache also holds what saves a second at each start: classes as loaded
-by the JVM, and formatted directories. Nothing here needs pytest or a Kafka client.
+a cache outside the tree. STREAMGP_TEST_KAFKA_VERSION names another version, 3.5 or newer. The cache
+also holds what saves a second at each start: classes as loaded by the JVM, and formatted
+directories. Nothing here needs pytest or a Kafka client.
 
     with Broker() as broker:
         print(broker.servers)
@@ -287,7 +288,8 @@ def _write(path: Path, properties: Mapping[str, str]) -> None:
 
 def jars() -> Path:
     """Return the folder with the broker's jars; Maven fills it the first time."""
-    version = re.findall(r"<version>(\d.*?)</version>", POM.read_text())[1]
+    found = re.findall(r"<kafka\.version>(.*)</kafka\.version>", POM.read_text())
+    version = os.environ.get("STREAMGP_TEST_KAFKA_VERSION") or found[0]
     cache = _cache()
     home = cache / f"kafka-{version}"
     if home.is_dir():
@@ -303,7 +305,10 @@ def jars() -> Path:
         try:
             shutil.copy(POM, fresh / "pom.xml")
             done = subprocess.run(
-                [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"],
+                [
+                    *(maven, "-q", "-B", "dependency:copy-dependencies"),
+                    *("-DoutputDirectory=jars", f"-Dkafka.version={version}"),
+                ],
                 cwd=fresh,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

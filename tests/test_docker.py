@@ -304,7 +304,7 @@ def test_the_check_of_the_broker_asks_a_port_that_it_serves(services):
 
 def test_the_broker_is_the_one_of_the_tests(services):
     pom = (ROOT / "tests" / "kafka_pom.xml").read_text(encoding="utf-8")
-    version = re.search(r"<artifactId>kafka_[\d.]+</artifactId>\s*<version>(.*?)<", pom)[1]
+    version = re.search(r"<kafka\.version>(.*?)<", pom)[1]
     assert services["kafka"]["image"].startswith(f"apache/kafka:{version}@")
 
 
