@@ -280,6 +280,7 @@ def _ms(seconds: float) -> int:
 
 _AGAIN_S = 0.2
 _ONE_TRY_S = 3.0
+_N_ADVERTISED = 3
 # API keys of requests, each with the lowest version that current brokers still support.
 _API_VERSIONS = (18, 0)
 _METADATA = (3, 4)
@@ -288,6 +289,7 @@ _SASL_AUTHENTICATE = (36, 0)
 _NO_TOPICS = struct.pack(">i?", 0, False)
 _UNSUPPORTED_MECHANISM = 33
 _LARGEST_ANSWER = 2**20
+_NO_ANSWER = "it closes the connection"
 
 
 class Login(Protocol):
@@ -334,7 +336,8 @@ def probe(
     Raises
     ------
     BrokerError
-        If none has; the text gives the reason for each.
+        If none has, or if those that have send clients to addresses where none does; the text gives
+        the reason for each.
 
     """
     while True:
@@ -360,8 +363,14 @@ def _try_server(
     context: ssl.SSLContext | None,
     login: tuple[str, Callable[[], Login]] | None,
     wait_s: float,
+    *,
+    is_sent: bool = False,
 ) -> str | None:
-    """Connect to a server and log in; return what went wrong, None if nothing did."""
+    """Connect to a server and log in; return what went wrong, None if nothing did.
+
+    The server then names the cluster's servers, each by the address at which clients are to reach
+    it. If it was not `is_sent` to us by another one, one of these addresses must work, too.
+    """
     host, _, port = server.rpartition(":")
     host = host.strip("[]")
     try:
@@ -377,15 +386,40 @@ def _try_server(
     with plain:
         try:
             if context is None:
-                return _handshake(plain, login)
-            with context.wrap_socket(plain, server_hostname=host) as encrypted:
-                return _handshake(encrypted, login)
+                addresses = _handshake(plain, login)
+            else:
+                with context.wrap_socket(plain, server_hostname=host) as encrypted:
+                    addresses = _handshake(encrypted, login)
+        except _ClosedError as error:
+            return f"connected, but {error}"
         except ssl.SSLError as error:
             return _tls_failure(error)
         except TimeoutError:
             return "connected, but no answer"
         except OSError as error:
             return f"connected, but then: {error.strerror or error}"
+    if is_sent or not addresses or server in addresses:
+        return None
+    return _try_advertised(addresses[:_N_ADVERTISED], context, login, wait_s)
+
+
+def _try_advertised(
+    servers: Sequence[str],
+    context: ssl.SSLContext | None,
+    login: tuple[str, Callable[[], Login]] | None,
+    wait_s: float,
+) -> str | None:
+    """Try the addresses to which a server sends clients, as `_try_server`, until one works."""
+    reasons = []
+    for server in servers:
+        try:
+            reason = _try_server(server, context, login, wait_s / len(servers), is_sent=True)
+        except _RefusedError as error:
+            reason = str(error)
+        if reason is None:
+            return None
+        reasons.append(f"{server} ({reason})")
+    return f"it sends clients to {', '.join(reasons)}; correct its advertised.listeners"
 
 
 _OTHER_NAME = "write the broker's address as in its certificate"
@@ -415,18 +449,31 @@ def _tls_failure(error: ssl.SSLError) -> str:
 
 def _handshake(
     connection: socket.socket, login: tuple[str, Callable[[], Login]] | None
-) -> str | None:
+) -> list[str]:
+    """Log in; return the addresses at which clients are to reach the servers of the cluster."""
     try:
         _ask(connection, _API_VERSIONS)
-    except _ClosedError:
-        return "connected, but it does not answer as Kafka does; does it want TLS (protocol)?"
+    except _ClosedError as error:
+        reason = "it does not answer as Kafka does; does it want TLS (protocol)?"
+        raise _ClosedError(reason) from error
     if login is not None:
         _log_in(connection, *login)
     try:
-        _ask(connection, _METADATA, _NO_TOPICS)
-    except _ClosedError:
-        return "connected, but it refuses clients without a password (protocol)"
-    return None
+        return _advertised(_ask(connection, _METADATA, _NO_TOPICS))
+    except (_ClosedError, struct.error) as error:
+        raise _ClosedError("it refuses clients without a password (protocol)") from error
+
+
+def _advertised(answer: bytes) -> list[str]:
+    """Return the addresses in an answer about metadata, as `host:port`."""
+    _, count = struct.unpack_from(">ii", answer)
+    found, at = [], 8
+    for _ in range(count):
+        host, at = _text(answer, at + 4)
+        (port,) = struct.unpack_from(">i", answer, at)
+        _, at = _text(answer, at + 4)
+        found.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return found
 
 
 def _log_in(connection: socket.socket, name: str, make: Callable[[], Login]) -> None:
@@ -460,17 +507,23 @@ def _ask(connection: socket.socket, request: tuple[int, int], body: bytes = b"")
         with connection.makefile("rb") as stream:
             size, number = struct.unpack(">ii", stream.read(8))
             if number != request[0] or not 4 <= size <= _LARGEST_ANSWER:
-                raise _ClosedError
+                raise _ClosedError(_NO_ANSWER)
             return stream.read(size - 4)
     except (struct.error, ConnectionError) as error:
-        raise _ClosedError from error
+        raise _ClosedError(_NO_ANSWER) from error
 
 
 def _names(array: bytes) -> str:
     (count,) = struct.unpack_from(">i", array)
     names, at = [], 4
     for _ in range(count):
-        (length,) = struct.unpack_from(">h", array, at)
-        names.append(array[at + 2 : at + 2 + length].decode(errors="replace"))
-        at += 2 + length
+        name, at = _text(array, at)
+        names.append(name)
     return ", ".join(sorted(names))
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    """Return the text at a position, "" for null, and its end."""
+    (length,) = struct.unpack_from(">h", data, at)
+    end = at + 2 + max(0, length)
+    return data[at + 2 : end].decode(errors="replace"), end

@@ -1,5 +1,10 @@
-"""The first contact with a broker, on a clock that is set."""
+"""The first contact with a broker: on a clock that is set, and with one that is played."""
 
+import socket
+import struct
+import threading
+import time
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -53,3 +58,65 @@ def test_a_server_that_shows_nothing_gives_no_answer(tried):
         1,
         1.0,
     )
+
+
+@contextmanager
+def server(*addresses):
+    """Play a broker: it names the addresses of its cluster."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    own = f"127.0.0.1:{listening.getsockname()[1]}"
+    brokers = b""
+    for number, address in enumerate(addresses or [own]):
+        host, _, port = address.rpartition(":")
+        brokers += struct.pack(f">ih{len(host)}si", number, len(host), host.encode(), int(port))
+        brokers += struct.pack(">h", -1)  # no rack
+    answers = {
+        18: struct.pack(">hi6h", 0, 2, 3, 0, 12, 18, 0, 3),
+        3: struct.pack(">ii", 0, len(addresses or [own])) + brokers + struct.pack(">hii", -1, 0, 0),
+    }
+
+    def answer():
+        while True:
+            connection, _ = listening.accept()
+            with connection, suppress(struct.error, ConnectionError):
+                while True:
+                    (size,) = struct.unpack(">i", connection.recv(4))
+                    kind, _, number = struct.unpack_from(">hhi", connection.recv(size))
+                    said = struct.pack(">i", number) + answers[kind]
+                    connection.sendall(struct.pack(">i", len(said)) + said)
+
+    def answer_until_closed():
+        with suppress(OSError):
+            answer()
+
+    thread = threading.Thread(target=answer_until_closed)
+    thread.start()
+    try:
+        yield own
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+
+
+def probe(server, timeout_s=0.2):
+    until = time.monotonic() + timeout_s
+    client.probe([server], context=None, login=None, until=until)
+
+
+def test_a_server_that_sends_clients_to_itself_or_to_one_that_answers_is_enough():
+    with server() as one, server("no-such-host.invalid:9092", one) as other:
+        probe(one)
+        probe(other, 5.0)
+
+
+def test_a_server_that_sends_clients_where_none_answers_is_told_what_to_correct():
+    with server("no-such-host.invalid:9092", "127.0.0.1:9") as one:
+        with pytest.raises(BrokerError) as caught:
+            probe(one)
+        assert type(caught.value) is BrokerError  # it may be the others that are starting
+        assert str(caught.value) == (
+            f"broker cannot be reached: {one}: it sends clients to no-such-host.invalid:9092 "
+            "(there is no such host), 127.0.0.1:9 (connection refused); correct its "
+            "advertised.listeners"
+        )
