@@ -284,6 +284,7 @@ _N_ADVERTISED = 3
 # API keys of requests, each with the lowest version that current brokers still support.
 _API_VERSIONS = (18, 0)
 _METADATA = (3, 4)
+_WITH_TOPIC_IDS = 10  # the version of this request; 2.5 was the first to fence lost members
 _SASL_HANDSHAKE = (17, 1)
 _SASL_AUTHENTICATE = (36, 0)
 _NO_TOPICS = struct.pack(">i?", 0, False)
@@ -452,10 +453,16 @@ def _handshake(
 ) -> list[str]:
     """Log in; return the addresses at which clients are to reach the servers of the cluster."""
     try:
-        _ask(connection, _API_VERSIONS)
-    except _ClosedError as error:
+        answer = _ask(connection, _API_VERSIONS)
+        latest = {key: version for key, _, version in struct.iter_unpack(">hhh", answer[6:])}
+    except (_ClosedError, struct.error) as error:
         reason = "it does not answer as Kafka does; does it want TLS (protocol)?"
         raise _ClosedError(reason) from error
+    if latest.get(_METADATA[0], 0) < _WITH_TOPIC_IDS:
+        raise _RefusedError(
+            "supports less than Apache Kafka 2.8, the oldest version that streamgp works with: it "
+            "cannot tell a topic from a deleted one of the same name"
+        )
     if login is not None:
         _log_in(connection, *login)
     try:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from connectors.kafka import client
-from connectors.topics import BrokerError
+from connectors.topics import BrokerError, RefusedError
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def test_a_server_that_shows_nothing_gives_no_answer(tried):
 
 
 @contextmanager
-def server(*addresses):
-    """Play a broker: it names the addresses of its cluster."""
+def server(*addresses, metadata=12):
+    """Play a broker: it supports a version of metadata, and names the addresses of its cluster."""
     listening = socket.create_server(("127.0.0.1", 0))
     own = f"127.0.0.1:{listening.getsockname()[1]}"
     brokers = b""
@@ -71,7 +71,7 @@ def server(*addresses):
         brokers += struct.pack(f">ih{len(host)}si", number, len(host), host.encode(), int(port))
         brokers += struct.pack(">h", -1)  # no rack
     answers = {
-        18: struct.pack(">hi6h", 0, 2, 3, 0, 12, 18, 0, 3),
+        18: struct.pack(">hi6h", 0, 2, 3, 0, metadata, 18, 0, 3),
         3: struct.pack(">ii", 0, len(addresses or [own])) + brokers + struct.pack(">hii", -1, 0, 0),
     }
 
@@ -118,5 +118,22 @@ def test_a_server_that_sends_clients_where_none_answers_is_told_what_to_correct(
         assert str(caught.value) == (
             f"broker cannot be reached: {one}: it sends clients to no-such-host.invalid:9092 "
             "(there is no such host), 127.0.0.1:9 (connection refused); correct its "
+            "advertised.listeners"
+        )
+
+
+def test_a_server_that_is_too_old_is_refused_whoever_sends_clients_to_it():
+    text = (
+        "supports less than Apache Kafka 2.8, the oldest version that streamgp works with: it "
+        "cannot tell a topic from a deleted one of the same name"
+    )
+    with server(metadata=9) as old, server(old) as new:
+        with pytest.raises(RefusedError) as caught:
+            probe(old)
+        assert str(caught.value) == f"broker {old} {text}"
+        with pytest.raises(BrokerError) as caught:
+            probe(new)
+        assert str(caught.value) == (
+            f"broker cannot be reached: {new}: it sends clients to {old} ({text}); correct its "
             "advertised.listeners"
         )
