@@ -22,6 +22,8 @@ from connectors.kafka.client_import import (
     OffsetAndMetadata,
     OffsetSpec,
     TopicPartition,
+    describe_group,
+    forget_coordinators,
     kafka_errors,
 )
 from connectors.kafka.topic_identity import Shape, beyond_end, check_mark, missing, shape_of
@@ -212,6 +214,8 @@ _NO_COORDINATOR = (
     kafka_errors.CoordinatorLoadInProgressError,
     kafka_errors.NotCoordinatorError,
 )
+_RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError)
+"""The latter is about a server that has left the cluster."""
 _Answer = TypeVar("_Answer")
 
 
@@ -478,9 +482,7 @@ class Administration:
         return {name for metadata in told if metadata for name in metadata["topics"]}
 
     def _members(self, group: str) -> list[dict[str, Any]]:
-        found = self._ask(
-            f"describe group {group}", lambda client: client.describe_groups([group])[group]
-        )
+        found = self._ask(f"describe group {group}", lambda client: describe_group(client, group))
         members: list[dict[str, Any]] = found["members"]
         return members
 
@@ -542,14 +544,13 @@ class Administration:
             left_s = max(_AGAIN_S, until - time.monotonic())
             try:
                 return within(left_s, doing, lambda: call(self._client))
-            except kafka_errors.RetriableError as error:
+            except CLIENT_ERRORS as error:
+                forget_coordinators(self._client)
                 if isinstance(error, _NO_COORDINATOR):
                     until = max(until, began + _FIRST_GROUP_S)
-                if time.monotonic() + _AGAIN_S > until:
+                if not isinstance(error, _RETRIABLE) or time.monotonic() + _AGAIN_S > until:
                     raise self.connection.broker_error(error, doing) from error
                 time.sleep(_AGAIN_S)
-            except CLIENT_ERRORS as error:
-                raise self.connection.broker_error(error, doing) from error
 
 
 # --- Open transactions of other programs: what they hold back, since when, and who owns them.

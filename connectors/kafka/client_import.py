@@ -8,6 +8,7 @@ version is pinned.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -119,6 +120,28 @@ def committed(
     consumer._coordinator._offset_fetch_futures.clear()
     ask = consumer._coordinator.fetch_committed_offsets
     found: dict[TopicPartition, Any] = ask(list(partitions), timeout_ms=timeout_ms)
+    return found
+
+
+def forget_coordinators(admin: Any) -> None:
+    """Make an admin client look for the coordinators of groups and transactions again.
+
+    The client would ask the servers that it has once found for ever, though others have taken over.
+    """
+    admin._manager.cluster._coordinators.clear()
+
+
+def describe_group(admin: Any, group: str) -> dict[str, Any]:
+    """Return the description of a group; it has no members if the broker does not know it.
+
+    The client's own method tells any error by a text, beside an empty list of members.
+    """
+    found: dict[str, Any] = admin.describe_groups([group])[group]
+    if found["error"]:
+        code = re.match(r"\[Error (\d+)\]", found["error"])
+        error = kafka_errors.for_code(int(code[1]) if code else -1)
+        if error is not kafka_errors.GroupIdNotFoundError:
+            raise error(found["error"])
     return found
 
 

@@ -18,7 +18,7 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
 from connectors.kafka.client_import import kafka_errors
 from connectors.kafka.settings import Timeouts
-from connectors.topics import BrokerError, FencedError
+from connectors.topics import BrokerError, FencedError, RefusedError
 from connectors.worker import logging as reports_module
 from connectors.worker.logging import ProgressReports, WorkerLog
 from tests.helpers.kafka_cases import (
@@ -303,6 +303,54 @@ def test_a_request_keeps_its_time_when_connecting_took_long(monkeypatch):
     assert allowed_s == [20.0]
 
 
+class Admin:
+    """An administrator's client that keeps the coordinators it has found, as the library's does."""
+
+    def __init__(self, describe_groups, coordinators=()):
+        self.describe_groups = describe_groups
+        self.coordinators = dict(coordinators)
+        self._manager = SimpleNamespace(cluster=SimpleNamespace(_coordinators=self.coordinators))
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_errors"),
+    [
+        (kafka_errors.NotCoordinatorError, 1),
+        (kafka_errors.CoordinatorLoadInProgressError, 3),
+        (kafka_errors.KafkaConnectionError, 1),
+    ],
+)
+def test_a_group_whose_coordinator_has_moved_has_its_members(monkeypatch, kind, n_errors):
+    """The client tells the broker's errors by a text, beside an empty list of members."""
+    member = {"group_instance_id": "a", "member_id": "a-1"}
+    errors = [kind("moved")] * n_errors
+
+    def describe_groups(_):
+        if not errors:
+            assert client.coordinators == {}
+            return {"g": {"members": [member], "error": None}}
+        error = errors.pop()
+        if not isinstance(error, kafka_errors.BrokerResponseError):
+            raise error
+        return {"g": {"members": [], "error": str(error)}}
+
+    client = Admin(describe_groups, coordinators={"g": 3})
+    monkeypatch.setattr(Connection, "admin", lambda _: client)
+    monkeypatch.setattr("connectors.kafka.admin._AGAIN_S", 0.001)
+    administration = Administration(Connection("127.0.0.1:9"), partitions=1, replication=1)
+    assert administration.members("g") == {"a": "a-1"}
+
+
+def test_a_group_that_the_broker_does_not_describe_is_no_group_without_members(monkeypatch):
+    errors = [kafka_errors.GroupIdNotFoundError(), kafka_errors.GroupAuthorizationFailedError()]
+    answers = [{"g": {"members": [], "error": str(error)}} for error in errors]
+    monkeypatch.setattr(Connection, "admin", lambda _: Admin(lambda _: answers.pop(0)))
+    administration = Administration(Connection("127.0.0.1:9"), partitions=1, replication=1)
+    assert administration.members("g") == {}  # it does not know any
+    with pytest.raises(RefusedError, match="has no right to describe group g at "):
+        administration.members("g")
+
+
 def test_the_first_group_of_a_broker_may_take_longer_than_connecting(monkeypatch):
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
 
@@ -313,11 +361,11 @@ def test_the_first_group_of_a_broker_may_take_longer_than_connecting(monkeypatch
         clock.now += 1.0
         if clock.now < ready_at:
             raise kafka_errors.CoordinatorNotAvailableError
-        return {"g": {"members": []}}
+        return {"g": {"members": [], "error": None}}
 
     class Fresh(Connection):
         def admin(self):
-            return SimpleNamespace(describe_groups=describe_groups)
+            return Admin(describe_groups)
 
     clock.sleep = sleep
     monkeypatch.setattr("connectors.kafka.admin.time", clock)

@@ -65,6 +65,17 @@ def test_a_group_that_two_deployments_share_is_noticed(kafka, kafka_prefix):
         assert others.read_besides(group) == []
 
 
+def test_coordinators_that_are_gone_are_looked_for_again(kafka, kafka_prefix):
+    group = f"{kafka_prefix}group"
+    with opened(kafka, kafka_prefix) as topics, linked(topics, group):
+        assert topics.n_members(group) == 1
+        found = topics._administration._client._manager.cluster._coordinators
+        assert found
+        found.update(dict.fromkeys(found, 77))  # a server of the cluster that has left it
+        assert topics.n_members(group) == 1
+        assert 77 not in found.values()
+
+
 def test_only_what_is_missing_is_made(kafka, kafka_prefix):
     make(kafka, kafka_prefix, events=(2, {}), answers=(2, {}))
     with opened(kafka, kafka_prefix, create=False) as topics:
