@@ -497,6 +497,10 @@ class Topics(Protocol):
     def n_members(self, group: str) -> int:
         """Return how many workers of a group are running."""
 
+    def check_writing(self, group: str) -> None:  # noqa: ARG002
+        """Raise a BrokerError if workers of a group could write nothing."""
+        return
+
     def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
         """Return the names on the broker of other topics that members of a group read."""
         return []

@@ -13,10 +13,10 @@ from typing import Any
 
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import CLIENT_ERRORS, Connection, close_consumer
-from connectors.kafka.client_import import committed, kafka_errors
+from connectors.kafka.client_import import close_producer, committed, kafka_errors
 from connectors.kafka.reader_writer import KafkaReader, KafkaWriter, partitions_with_records
 from connectors.kafka.settings import Security, Timeouts, check_name
-from connectors.kafka.worker_client import KafkaWorkerClient
+from connectors.kafka.worker_client import KafkaWorkerClient, prepare_transactions
 from connectors.topics import (
     ALL_TOPICS,
     COMPACTED,
@@ -183,6 +183,18 @@ class KafkaTopics(Topics):
 
     def n_members(self, group: str) -> int:
         return len(self._administration.members(group))
+
+    def check_writing(self, group: str) -> None:
+        """Raise a BrokerError if a worker of a group could not begin a transaction."""
+        connection = self._connection
+        # No worker bears this name, and whoever may write as a worker may use it.
+        producer = connection.producer(transactional_id=f"{group}-#check")
+        try:
+            prepare_transactions(producer, connection)
+        except CLIENT_ERRORS as error:
+            raise connection.broker_error(error, "prepare transactions") from error
+        finally:
+            close_producer(producer, connection.timeouts.close_s)
 
     def read_besides(self, group: str) -> list[str]:
         return sorted(self._administration.subscribed(group) - self._connection.roles.keys())

@@ -290,7 +290,7 @@ class KafkaWorkerClient(WorkerClient):
         taken over, must find us there.
         """
         if self._member.numbers and not self._can_write:
-            self._producer.init_transactions()
+            prepare_transactions(self._producer, self._connection)
             self._can_write = True
 
     def _follow_members(self) -> None:
@@ -471,6 +471,19 @@ class KafkaWorkerClient(WorkerClient):
 #
 # Every record must be waited for: the client can report a commit that did not happen, namely if the
 # broker ended the transaction while records were still unsent, or if the client gave up on one.
+
+
+def prepare_transactions(producer: Any, connection: Connection) -> None:
+    """Make a new transactional producer ready; this ends what one of the same id has left open."""
+    try:
+        producer.init_transactions()
+    except kafka_errors.KafkaTimeoutError as error:
+        raise BrokerError(
+            f"broker {','.join(connection.servers)} did not answer in time to prepare "
+            "transactions; if it is new, start again, else look at the topic __transaction_state, "
+            "which needs as many brokers as transaction.state.log.replication.factor and "
+            "transaction.state.log.min.isr say"
+        ) from error
 
 
 def transact(

@@ -544,6 +544,7 @@ def test_workers_are_counted(topics, join, group):
     link.poll(0.1)
     assert topics.n_members(group) == 1
     assert topics.read_besides(group) == []
+    topics.check_writing(group)
 
 
 def test_workers_share_the_partitions_and_the_work(several, join):

@@ -241,6 +241,7 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
     """Report running workers and waiting inputs; wait for progress in partitions with inputs."""
     group = config.worker.group
     inputs = InputProgress(topics, config.topics.names(), group)
+    topics.check_writing(group)
     workers = f"{number(inputs.n_workers, 'worker')} running in group {group!r}"
     yield Finding("ok", "group", f"{workers}, {number(inputs.n_waiting, 'input')} waiting")
     if besides := topics.read_besides(group):

@@ -329,6 +329,18 @@ def test_broker_that_cannot_be_reached_is_one_line(config: Path, topics: FakeTop
     assert "topics" not in found
 
 
+def test_broker_that_lets_no_worker_write_is_wrong(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(group: str) -> None:
+        raise BrokerError(f"broker a:9092 does not let {group} write")
+
+    monkeypatch.setattr(topics, "check_writing", refuse)
+    status, found = checked(config)
+    assert status == 2
+    assert found["broker"] == ("wrong", "broker a:9092 does not let streamgp write")
+
+
 def test_each_problem_of_the_topics_is_a_line(config: Path, topics: FakeTopics) -> None:
     topics.said = ["topic events is missing", "topic state may not be read"]
     result = CliRunner().invoke(cli, ["check", str(config)])

@@ -14,7 +14,7 @@ from connectors.annotation.open_questions import Order
 from connectors.kafka.settings import Security
 from connectors.kafka.topics import KafkaTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import ALL_TOPICS, BrokerError, Outgoing, RefusedError
+from connectors.topics import ALL_TOPICS, Outgoing, RefusedError
 from streamgp.apps.annotate.session import SessionSettings, Subscription
 from streamgp.apps.deployment.deployment import open_topics
 from streamgp.cli.main import cli
@@ -142,6 +142,7 @@ def record(topic):
 def work(topics):
     """Do what a worker does with topics."""
     assert topics.problems() == []
+    topics.check_writing("rooms")
     with closing(topics.client(group="rooms", instance="one", max_records=10)) as link:
         until = monotonic() + 60.0
         while not link.assigned:
@@ -220,8 +221,11 @@ def test_a_worker_that_lacks_one_of_its_rights_is_told_which(guarded, missing):
             # Without a second right to the topic it is not even seen.
             assert re.fullmatch(rf"no right to (see|{operation.lower()}) topic {name}", problem)
         else:
-            with pytest.raises(BrokerError, match="'stranger' has no right"):
+            with pytest.raises(RefusedError, match="'stranger' has no right"):
                 work(topics)
+            if kind == "TRANSACTIONAL_ID":
+                with pytest.raises(RefusedError, match="no right to prepare transactions at"):
+                    topics.check_writing("rooms")
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 
 from connectors.kafka import worker_client
 from connectors.kafka.client import Connection, check_sizes, within
-from connectors.kafka.client_import import TopicPartition
-from connectors.kafka.worker_client import transact
+from connectors.kafka.client_import import TopicPartition, kafka_errors
+from connectors.kafka.worker_client import prepare_transactions, transact
 from connectors.topics import BrokerError
 from tests.helpers.kafka_cases import out
 
@@ -115,6 +115,19 @@ def test_a_broker_that_does_not_answer_is_told_and_nothing_follows(step):
 def test_a_commit_after_the_broker_has_ended_the_transaction_is_an_error(step):
     with pytest.raises(BrokerError, match=r"^broker has ended the transaction of its own accord$"):
         run(Producer(ended_at=step))
+
+
+def test_a_broker_without_a_coordinator_of_transactions_is_told_with_what_to_look_at():
+    def init_transactions():
+        raise kafka_errors.KafkaTimeoutError("Timeout expired while initializing")
+
+    with pytest.raises(BrokerError) as caught:
+        prepare_transactions(SimpleNamespace(init_transactions=init_transactions), CONNECTION)
+    assert str(caught.value) == (
+        "broker nowhere:9092 did not answer in time to prepare transactions; if it is new, start "
+        "again, else look at the topic __transaction_state, which needs as many brokers as "
+        "transaction.state.log.replication.factor and transaction.state.log.min.isr say"
+    )
 
 
 def test_key_and_headers_count_for_the_size_of_a_record():
