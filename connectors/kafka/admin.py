@@ -50,7 +50,14 @@ Settings: TypeAlias = Mapping[TopicName, Mapping[str, str]]
 
 DAY_MS = 86_400_000
 _TIMESTAMP_TYPE = "message.timestamp.type"
-CHECKED = ("cleanup.policy", "delete.retention.ms", "max.message.bytes", _TIMESTAMP_TYPE)
+_IN_SYNC = "min.insync.replicas"
+CHECKED = (
+    "cleanup.policy",
+    "delete.retention.ms",
+    "max.message.bytes",
+    _TIMESTAMP_TYPE,
+    _IN_SYNC,
+)
 SENT_BY_OTHERS: tuple[TopicName, ...] = ("events", "answers")
 _KEEP_DELETIONS_MS = 7 * DAY_MS
 # The active segment, by default the last GiB or the last week, is never compacted: a worker that
@@ -201,6 +208,40 @@ def forgeable(called: str, settings: Settings) -> list[str]:
     ]
 
 
+def scarce(called: str, topic: Mapping[str, Any], own: Mapping[str, str]) -> list[str]:
+    """Return a line if a topic has too few copies in sync for records to be written.
+
+    Parameters
+    ----------
+    called
+        The topic's name on the broker.
+    topic
+        The broker's description.
+    own
+        The topic's settings.
+
+    Examples
+    --------
+    >>> topic = {"partitions": [{"replica_nodes": [1, 2, 3], "isr_nodes": [2]}]}
+    >>> scarce("state", topic, {"min.insync.replicas": "2"})
+    ['topic state has partitions with 1 of 3 copies in sync, but min.insync.replicas=2: brokers ...
+    >>> scarce("state", topic, {"min.insync.replicas": "1"})
+    []
+
+    """
+    needed = int(own.get(_IN_SYNC, 0))
+    n_in_sync, n_copies = min(
+        (len(each["isr_nodes"]), len(each["replica_nodes"])) for each in topic["partitions"]
+    )
+    if n_in_sync >= needed:
+        return []
+    return [
+        f"topic {called} has partitions with {n_in_sync} of {n_copies} copies in sync, but "
+        f"{_IN_SYNC}={needed}: brokers may take no records for them until more are in sync (from "
+        "Kafka 3.7 on they do if there are no more copies)"
+    ]
+
+
 def _limit(settings: Settings, name: TopicName) -> int:
     return int(settings.get(name, {}).get("max.message.bytes", 0))
 
@@ -294,12 +335,19 @@ class Administration:
         return lines
 
     def warnings(self) -> list[str]:
-        """Return the inputs that may be too large for a worker, or dated ahead, one line each."""
-        settings = self._settings(SENT_BY_OTHERS)
-        too_large = [
-            line for name in settings for line in excess(name, self._names[name], settings)
+        """Return what workers can tolerate, or must wait for, one line each.
+
+        These are inputs that may be too large or dated ahead, and topics with few copies in sync.
+        """
+        settings = self._settings(ALL_TOPICS)
+        lines = [
+            line for name in SENT_BY_OTHERS for line in excess(name, self._names[name], settings)
         ]
-        return [*too_large, *forgeable(self._names["answers"], settings)]
+        lines += forgeable(self._names["answers"], settings)
+        for name, topic in self._describe().items():
+            if topic is not None and not topic["error_code"]:
+                lines += scarce(self._names[name], topic, settings[name])
+        return lines
 
     def counts(self, names: Iterable[TopicName]) -> dict[TopicName, int]:
         """Return the number of partitions of each topic.

@@ -3,6 +3,7 @@
 import pytest
 
 from connectors.kafka import topics as kafka_topics
+from connectors.kafka.admin import wanted
 from connectors.kafka.client_import import (
     OffsetAndMetadata,
     TopicPartition,
@@ -90,7 +91,8 @@ def test_settings_of_topics_are_those_that_a_worker_needs(kafka, kafka_prefix):
     compacts = {"cleanup.policy": "compact", "delete.retention.ms": "604800000"}
     small, large = {"max.message.bytes": "1048588"}, {"max.message.bytes": "16842752"}
     by_sender, by_broker = (
-        {"message.timestamp.type": each} for each in ("CreateTime", "LogAppendTime")
+        {"message.timestamp.type": each, "min.insync.replicas": "1"}
+        for each in ("CreateTime", "LogAppendTime")
     )
     assert found == {
         "events": deletes | small | by_sender,
@@ -167,11 +169,22 @@ def test_inputs_larger_than_a_dead_letter_or_dated_ahead_cause_warnings(kafka, k
         ]
 
 
+def test_topics_with_too_few_copies_cause_warnings(kafka, kafka_prefix):
+    make(kafka, kafka_prefix, state=(2, wanted("state") | {"min.insync.replicas": "2"}))
+    with opened(kafka, kafka_prefix) as topics:
+        assert topics.problems() == []
+        assert topics.warnings() == [
+            f"topic {kafka_prefix}state has partitions with 1 of 1 copies in sync, but "
+            "min.insync.replicas=2: brokers may take no records for them until more are in sync "
+            "(from Kafka 3.7 on they do if there are no more copies)"
+        ]
+
+
 def test_a_topic_that_cannot_be_made_is_named(kafka, kafka_prefix):
     with (
         opened(kafka, kafka_prefix, create=False, replication=3) as topics,
         pytest.raises(
-            BrokerError, match=rf"^topic {kafka_prefix}events cannot be created: .*replicat"
+            BrokerError, match=rf"^topic {kafka_prefix}events cannot be created: .*[Rr]eplicat"
         ),
     ):
         topics.create()

@@ -272,7 +272,8 @@ def test_a_batch_that_is_not_stored_in_time_is_told_with_what_to_do(topics, grou
         with pytest.raises(BrokerError) as caught:
             link.commit([out("predictions", b"x" * 20_000)])
     assert "did not answer in time to commit a batch of 20 kB; if this repeats" in str(caught.value)
-    assert "make worker.batch smaller" in str(caught.value)
+    assert "make worker.batch smaller, raise the quota" in str(caught.value)
+    assert str(caught.value).endswith("enough brokers are up (min.insync.replicas)")
 
 
 def test_a_link_that_has_failed_or_was_closed_refuses_everything(topics, group):
