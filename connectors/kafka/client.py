@@ -151,6 +151,12 @@ class Connection:
                     "of its topic; `streamgp check` says which topic should take more, "
                     f"{MAX_RECORD_BYTES} is enough for all"
                 )
+            case kafka_errors.InvalidSessionTimeoutError():
+                return RefusedError(
+                    f"broker {where} refuses workers whose session lasts "
+                    f"{self.timeouts.session_s:g} s; it must lie between its "
+                    "group.min.session.timeout.ms and group.max.session.timeout.ms"
+                )
             case kafka_errors.InvalidTimestampError():
                 return BrokerError(
                     f"broker {where} refused to {doing}: the clock of this machine, which dates "

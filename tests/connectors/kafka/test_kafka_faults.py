@@ -397,6 +397,16 @@ def test_records_that_the_broker_finds_misdated_are_put_down_to_the_clock():
     )
 
 
+def test_limits_of_the_broker_that_no_session_keeps_are_named():
+    error = kafka_errors.InvalidSessionTimeoutError()
+    said = Connection("127.0.0.1:9").broker_error(error, "read")
+    assert isinstance(said, RefusedError)  # to start again would not help
+    assert str(said) == (
+        "broker 127.0.0.1:9 refuses workers whose session lasts 10 s; it must lie between its "
+        "group.min.session.timeout.ms and group.max.session.timeout.ms"
+    )
+
+
 def test_a_host_that_does_not_exist_is_named():
     with opened("no-such-host.invalid", "", create=False, timeouts={"connect_s": 0.3}) as topics:
         error, _ = error_of(topics.problems)
