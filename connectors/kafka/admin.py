@@ -646,17 +646,24 @@ def _producers(client: Any, held: dict[TopicPartition, int]) -> dict[TopicPartit
     return found
 
 
-def _transactions(client: Any, producers: Iterable[int]) -> dict[int, tuple[str, float | None]]:
-    """Return the transactional id and the start time of the transactions of some producers."""
+def _transactions(
+    client: Any, producers: Iterable[int]
+) -> dict[int, tuple[str, float | None]] | None:
+    """Return the transactional id and the start time of the transactions of some producers.
+
+    None if the coordinators cannot be asked, as before Kafka 3.0.
+    """
     found: dict[int, tuple[str, float | None]] = {}
     wanted = sorted(set(producers))
     if not wanted:
         return found
-    with suppress(*CLIENT_ERRORS):
+    try:
         for listed in client.list_transactions(producer_id_filters=wanted).values():
             for each in listed:
                 if each.state.value not in _OVER:
                     found[each.producer_id] = each.transactional_id, None
+    except CLIENT_ERRORS:
+        return None
     with suppress(*CLIENT_ERRORS):
         names = [name for name, _ in found.values()]
         for name, each in client.describe_transactions(names).items():
@@ -666,11 +673,13 @@ def _transactions(client: Any, producers: Iterable[int]) -> dict[int, tuple[str,
 
 
 def _obstacle(
-    offset: int, producer: int | None, known: dict[int, tuple[str, float | None]]
+    offset: int, producer: int | None, known: dict[int, tuple[str, float | None]] | None
 ) -> Obstacle:
     since = None
     if producer is None:
         whose = "an open transaction"
+    elif known is None:
+        whose = f"an open transaction of producer {producer}"
     elif producer not in known:
         whose = (
             f"an open transaction of producer {producer}, of which no coordinator tells "

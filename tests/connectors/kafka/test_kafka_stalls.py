@@ -1,10 +1,14 @@
 """Open transactions of other programs: found out, named, and told when they are over."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 import connectors.kafka.worker_client as link_module
+from connectors.kafka.admin import open_transactions
+from connectors.kafka.client_import import TopicPartition, kafka_errors
+from connectors.topics import Obstacle
 from connectors.worker import logging as reports_module
 from connectors.worker.logging import ProgressReports, WorkerLog
 from tests.helpers.kafka_cases import (
@@ -112,3 +116,24 @@ def test_obstacles_are_those_of_partitions_that_are_held_back(topics, kafka, kaf
     assert place == ("events", 1)
     assert obstacle.offset == 0
     assert time.time() - 30.0 < obstacle.since < time.time() + 1.0
+
+
+def test_a_broker_that_cannot_be_asked_about_transactions_is_not_said_to_know_none():
+    partition = TopicPartition("events", 0)
+    active = SimpleNamespace(producer_id=7, current_transaction_start_offset=4)
+
+    def list_partition_offsets(_, isolation_level=None):
+        return {partition: SimpleNamespace(offset=9 if isolation_level is None else 4)}
+
+    def list_transactions(**_):
+        raise kafka_errors.IncompatibleBrokerVersion  # before Kafka 3.0
+
+    client = SimpleNamespace(
+        list_partition_offsets=list_partition_offsets,
+        describe_producers=lambda _: {partition: SimpleNamespace(active_producers=[active])},
+        list_transactions=list_transactions,
+    )
+    text = "an open transaction of producer 7 holds back everything from offset 4 on"
+    assert open_transactions(client, [partition]) == {
+        partition: Obstacle(offset=4, since=None, text=text)
+    }
