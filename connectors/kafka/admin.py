@@ -337,7 +337,8 @@ class Administration:
     def warnings(self) -> list[str]:
         """Return what workers can tolerate, or must wait for, one line each.
 
-        These are inputs that may be too large or dated ahead, and topics with few copies in sync.
+        These are inputs that may be too large or dated ahead, topics with few copies in sync, and
+        brokers that clients do not reach.
         """
         settings = self._settings(ALL_TOPICS)
         lines = [
@@ -347,6 +348,13 @@ class Administration:
         for name, topic in self._describe().items():
             if topic is not None and not topic["error_code"]:
                 lines += scarce(self._names[name], topic, settings[name])
+        cluster = self._ask("describe the cluster", lambda client: client.describe_cluster())
+        for broker in cluster["brokers"]:
+            if broker.get("is_fenced"):  # it is down, as far as the cluster knows
+                continue
+            reason = self.connection.why_unreachable(broker["host"], broker["port"])
+            if reason is not None:
+                lines.append(f"a broker of the cluster cannot be reached: {reason}")
         return lines
 
     def counts(self, names: Iterable[TopicName]) -> dict[TopicName, int]:

@@ -194,6 +194,11 @@ class Connection:
             return str(met)
         return str(self.broker_error(error, doing))
 
+    def why_unreachable(self, host: str, port: int) -> str | None:
+        """Return why the address that a server of the cluster gives to clients does not work."""
+        servers = [_address(host, port)]
+        return _try_advertised(servers, self._context, self._login(), _ONE_TRY_S)
+
     def _make(self, kind: Callable[..., Any], options: dict[str, Any]) -> Any:
         until = time.monotonic() + self.timeouts.connect_s
         probe(self.servers, context=self._context, login=self._login(), until=until)
@@ -485,8 +490,12 @@ def _advertised(answer: bytes) -> list[str]:
         host, at = _text(answer, at + 4)
         (port,) = struct.unpack_from(">i", answer, at)
         _, at = _text(answer, at + 4)
-        found.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        found.append(_address(host, port))
     return found
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _log_in(connection: socket.socket, name: str, make: Callable[[], Login]) -> None:

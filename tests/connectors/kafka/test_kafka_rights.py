@@ -142,6 +142,7 @@ def record(topic):
 def work(topics):
     """Do what a worker does with topics."""
     assert topics.problems() == []
+    assert topics.warnings() == []
     topics.check_writing("rooms")
     with closing(topics.client(group="rooms", instance="one", max_records=10)) as link:
         until = monotonic() + 60.0

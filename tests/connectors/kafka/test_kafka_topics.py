@@ -180,6 +180,25 @@ def test_topics_with_too_few_copies_cause_warnings(kafka, kafka_prefix):
         ]
 
 
+def test_a_broker_that_sends_clients_where_none_answers_causes_a_warning(
+    kafka, kafka_prefix, monkeypatch
+):
+    broken = [
+        {"host": "no-such-host.invalid", "port": 9092, "is_fenced": False},
+        {"host": "127.0.0.1", "port": 9, "is_fenced": True},  # is known to be down
+    ]
+    with opened(kafka, kafka_prefix) as topics:
+        client = topics._administration._client
+        found = client.describe_cluster()
+        assert found["brokers"]
+        found["brokers"] += broken
+        monkeypatch.setattr(client, "describe_cluster", lambda: found)
+        assert topics.warnings() == [
+            "a broker of the cluster cannot be reached: it sends clients to "
+            "no-such-host.invalid:9092 (there is no such host); correct its advertised.listeners"
+        ]
+
+
 def test_a_topic_that_cannot_be_made_is_named(kafka, kafka_prefix):
     with (
         opened(kafka, kafka_prefix, create=False, replication=3) as topics,
