@@ -180,6 +180,11 @@ class Connection:
                     "its work was given to others or undone; start it again, nothing is lost "
                     f"({brief(error)})"
                 )
+            case kafka_errors.NodeNotReadyError():
+                return BrokerError(
+                    f"broker {where} did not answer in time to {doing}: it is away, or a quota "
+                    f"(request_percentage) delays this client ({brief(error)})"
+                )
             case kafka_errors.KafkaTimeoutError():
                 return BrokerError(f"broker {where} did not answer in time to {doing}")
             case _:

@@ -397,6 +397,15 @@ def test_records_that_the_broker_finds_misdated_are_put_down_to_the_clock():
     )
 
 
+def test_a_server_that_is_never_ready_is_away_or_delays_this_client():
+    error = kafka_errors.NodeNotReadyError("Node paused: {'throttle'}")
+    said = Connection("127.0.0.1:9").broker_error(error, "describe topics")
+    assert str(said) == (
+        "broker 127.0.0.1:9 did not answer in time to describe topics: it is away, or a quota "
+        "(request_percentage) delays this client (NodeNotReadyError: Node paused: {'throttle'})"
+    )
+
+
 def test_limits_of_the_broker_that_no_session_keeps_are_named():
     error = kafka_errors.InvalidSessionTimeoutError()
     said = Connection("127.0.0.1:9").broker_error(error, "read")
