@@ -25,6 +25,7 @@ from connectors.kafka.client_import import (
     describe_group,
     forget_coordinators,
     kafka_errors,
+    servers_of,
 )
 from connectors.kafka.topic_identity import Shape, beyond_end, check_mark, missing, shape_of
 from connectors.topics import (
@@ -348,11 +349,8 @@ class Administration:
         for name, topic in self._describe().items():
             if topic is not None and not topic["error_code"]:
                 lines += scarce(self._names[name], topic, settings[name])
-        cluster = self._ask("describe the cluster", lambda client: client.describe_cluster())
-        for broker in cluster["brokers"]:
-            if broker.get("is_fenced"):  # it is down, as far as the cluster knows
-                continue
-            reason = self.connection.why_unreachable(broker["host"], broker["port"])
+        for host, port in servers_of(self._client):
+            reason = self.connection.why_unreachable(host, port)
             if reason is not None:
                 lines.append(f"a broker of the cluster cannot be reached: {reason}")
         return lines

@@ -131,6 +131,14 @@ def forget_coordinators(admin: Any) -> None:
     admin._manager.cluster._coordinators.clear()
 
 
+def servers_of(admin: Any) -> list[tuple[str, int]]:
+    """Return host and port of each server of the cluster that is up, as it gives them to clients.
+
+    The client's own method fails before Kafka 3.7.
+    """
+    return sorted((each.host, each.port) for each in admin._manager.cluster.brokers())
+
+
 def describe_group(admin: Any, group: str) -> dict[str, Any]:
     """Return the description of a group; it has no members if the broker does not know it.
 

@@ -9,6 +9,7 @@ from connectors.kafka.client_import import (
     TopicPartition,
     committed,
     kafka_errors,
+    servers_of,
 )
 from connectors.kafka.topics import KafkaTopics
 from connectors.topics import ALL_TOPICS, WORKER_INPUTS, BrokerError
@@ -183,16 +184,11 @@ def test_topics_with_too_few_copies_cause_warnings(kafka, kafka_prefix):
 def test_a_broker_that_sends_clients_where_none_answers_causes_a_warning(
     kafka, kafka_prefix, monkeypatch
 ):
-    broken = [
-        {"host": "no-such-host.invalid", "port": 9092, "is_fenced": False},
-        {"host": "127.0.0.1", "port": 9, "is_fenced": True},  # is known to be down
-    ]
     with opened(kafka, kafka_prefix) as topics:
-        client = topics._administration._client
-        found = client.describe_cluster()
-        assert found["brokers"]
-        found["brokers"] += broken
-        monkeypatch.setattr(client, "describe_cluster", lambda: found)
+        found = servers_of(topics._administration._client)
+        assert [f"{host}:{port}" for host, port in found] == [kafka]
+        found.append(("no-such-host.invalid", 9092))
+        monkeypatch.setattr("connectors.kafka.admin.servers_of", lambda _: found)
         assert topics.warnings() == [
             "a broker of the cluster cannot be reached: it sends clients to "
             "no-such-host.invalid:9092 (there is no such host); correct its advertised.listeners"
