@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import (
     TYPE_CHECKING,
@@ -18,6 +18,7 @@ from typing import (
     Literal,
     NamedTuple,
     Protocol,
+    Self,
     TypeAlias,
     cast,
     get_args,
@@ -390,6 +391,8 @@ class SettledAnswer:
         there is none.
     was_asked
         Whether the answer was asked for.
+    corrected
+        Label to which the annotator has changed it last, when challenged or unasked; None if not.
 
     """
 
@@ -398,6 +401,7 @@ class SettledAnswer:
     upheld: bool | None = None
     second: SettledAnswer | None = None
     was_asked: bool = True
+    corrected: Label | None = None
 
     @classmethod
     def settled(
@@ -414,7 +418,7 @@ class SettledAnswer:
         Examples
         --------
         >>> SettledAnswer.settled("gym", "home", "ann", challenged=True)
-        SettledAnswer(y='gym', annotator='ann', upheld=False, second=None, was_asked=True)
+        SettledAnswer(y='gym', annotator='ann', upheld=False, ..., was_asked=True, corrected=None)
 
         """
         is_same = final == given
@@ -425,6 +429,12 @@ class SettledAnswer:
             upheld=is_same if challenged else None,
             was_asked=was_asked,
         )
+
+    def corrected_by(self, annotator: str | None, y: Label) -> Self:
+        """Return it after a correction to `y`, which counts if it is of the same annotator."""
+        if annotator is None or annotator != self.annotator:
+            return self
+        return replace(self, corrected=y)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

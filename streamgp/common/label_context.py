@@ -58,13 +58,14 @@ class LabelContext(msgspec.Struct, frozen=True, kw_only=True):
     answer: SettledAnswer | None = None
 
 
-# Every learner takes `annotator` where it judges or learns a first answer; the rest is optional.
+# Every learner takes `annotator` where it judges or learns a first answer; the rest is optional, as
+# is the annotator of a correction.
 _OF_LABELS: Final = ("std", "privileged", "given_privileged", "asked", "n_since", "answer")
 _OPTIONAL: Final[Mapping[str, tuple[str, ...]]] = {
     "challenge_one": _OF_LABELS,
     "probability_wrong_one": _OF_LABELS,
     "settle_one": _OF_LABELS,
-    "relabel_one": _OF_LABELS,
+    "relabel_one": ("annotator", *_OF_LABELS),
     "note_query": ("event_id",),
     "note_unanswered": ("asked_at", "event_id"),
 }

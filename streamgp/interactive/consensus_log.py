@@ -180,7 +180,11 @@ def read_on(held: dict[str, Example], log: Iterable[LabelledExample]) -> None:
             held.pop(line.event_id, None)
         if line.y is not None:
             before = held.get(line.event_id)
-            answer = settled_answer(line) or (None if before is None else before.answer)
+            answer = settled_answer(line)
+            if answer is None and before is not None and before.answer is not None:
+                answer = before.answer
+                if line.origin != "aggregated":
+                    answer = answer.corrected_by(line.annotator, line.y)
             if answer is not None and answer.second is None:
                 # A corrected answer counts as it was first given.
                 second = second_answer(line, answer.annotator)
@@ -203,14 +207,14 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     --------
     >>> line = dict(event_id="e1", sequence=1, x={}, y="home", learned_at=0.0, annotator="ann")
     >>> settled_answer(LabelledExample(**line, origin="asked", probability_wrong=0.1))
-    SettledAnswer(y='home', annotator='ann', upheld=None, second=None, was_asked=True)
+    SettledAnswer(y='home', annotator='ann', upheld=None, ..., was_asked=True, corrected=None)
     >>> settled_answer(
     ...     LabelledExample(
     ...         **line, origin="revised", probability_wrong=1.0, given="gym", challenged=True,
     ...         given_by="ann",
     ...     )
     ... )
-    SettledAnswer(y='gym', annotator='ann', upheld=False, second=None, was_asked=True)
+    SettledAnswer(y='gym', ..., upheld=False, second=None, was_asked=True, corrected='home')
 
     """
     if line.probability_wrong is None or line.y is None:
@@ -218,9 +222,10 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     if line.challenged:
         upheld = line.given is None
         y = line.y if upheld else line.given
-        return SettledAnswer(
+        answer = SettledAnswer(
             y=y, annotator=line.given_by, upheld=upheld, was_asked=not line.volunteered
         )
+        return answer if upheld else answer.corrected_by(line.annotator, line.y)
     if line.origin == "revised":
         return SettledAnswer(y=None, annotator=line.annotator, upheld=False)
     upheld_then = True if line.origin == "upheld" else None

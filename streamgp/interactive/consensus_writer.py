@@ -127,13 +127,16 @@ class Consensus:
         event = record.event
         # A rule that learns is not told of labels that a reservoir has requested: they are selected
         # in another way. As evidence on their annotator they count like those of the rule.
-        answer = None
-        if given.origin == "asked" and record.was_asked_back:
-            answer = SettledAnswer.settled(given.y, final.y, given.annotator, challenged=challenged)
+        was_asked = given.origin == "asked"
+        answer = SettledAnswer.settled(
+            given.y, final.y, given.annotator, challenged=challenged, was_asked=was_asked
+        )
+        if answer.upheld is False:
+            answer = answer.corrected_by(final.annotator, final.y)
         context = LabelContext(
             annotator=given.annotator,
             std=given.std,
-            asked=given.origin == "asked" and not record.was_asked_back,
+            asked=was_asked and not record.was_asked_back,
             privileged=final.privileged,
             n_since=n_since,
             answer=answer,
@@ -165,7 +168,8 @@ class Consensus:
         self, record: Conversation, final: GivenLabel, now: float
     ) -> LabelledExample | Rejected:
         """Replace the label of a learned event; if the model refuses, nothing changes."""
-        known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
+        context = LabelContext(annotator=final.annotator, privileged=final.privileged)
+        known = self.accepted.of("relabel_one", context)
         try:
             self._journal.call(self.model.relabel_one, record.event.event_id, final.y, **known)
         except (ValueError, TypeError) as error:

@@ -34,8 +34,9 @@ class SkepticalLearner(Protocol):
     labelled one. If its `settle_one`, `challenge_one` and `probability_wrong_one` take `std`, they
     are told how exact an answer is, if that was stated; if they, and `relabel_one`, take
     `privileged`, what else came with an answer. A corrected label without privileged features has
-    those of the label before it. If `settle_one` takes `given_privileged`, it is told what came
-    with the first answer when it is taught from the log, where a correction may be known. If
+    those of the label before it. If `relabel_one` takes `annotator`, it is told who corrected the
+    label. If `settle_one` takes `given_privileged`, it is told what came with the first answer when
+    it is taught from the log, where a correction may be known. If
     `note_query` and `note_unanswered` take `event_id`, they are told for which event a label is
     awaited, and for which it no longer is.
 

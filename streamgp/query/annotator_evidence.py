@@ -109,6 +109,22 @@ def labels_among(
     return list(dict.fromkeys((*(example.y for example in others), *new)))
 
 
+def less_believed(example: Example, belief: Belief | None, labels: Sequence[Label]) -> Example:
+    """Return an example whose answer is the label less believed, if its annotator corrected it.
+
+    One who gives the right label first, and corrects it to a wrong one, teaches the latter. A label
+    that is not among those to choose from counts as the other one of the two.
+    """
+    answer = example.answer
+    if belief is None or answer is None or answer.corrected not in labels:
+        return example
+    if answer.y in labels:
+        shares = criteria.shares(belief, labels)
+        if shares[labels.index(answer.y)] < shares[labels.index(answer.corrected)]:
+            return example
+    return replace(example, answer=replace(answer, y=answer.corrected))
+
+
 def answers_with(
     examples: Mapping[Any, Example], beliefs: Mapping[Any, Belief], labels: Sequence[Label]
 ) -> Answers:

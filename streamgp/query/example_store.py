@@ -59,6 +59,7 @@ from streamgp.query.annotator_evidence import (
     answers_about,
     answers_with,
     labels_among,
+    less_believed,
     own_and_others,
 )
 from streamgp.query.learner import (
@@ -323,18 +324,28 @@ class ExampleStore(ABC, Generic[B]):
             # other drifts.
             self._rebuild()
 
-    def relabel(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
+    def relabel(
+        self,
+        event_id: str,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        privileged: Features | None = None,
+    ) -> None:
         """Change the label of an example; raises KeyError if it was not taught.
 
-        If no privileged features are given, those of the old label are kept.
+        `annotator` has corrected it. If no privileged features are given, those of the old label
+        are kept.
         """
         self._check_label(y)
         self._check_taught(event_id)
         old = self._examples[event_id]
         known = self._privileged(privileged)
-        new = replace(old, y=y, privileged=old.privileged if known is None else known)
+        answer = old.answer and old.answer.corrected_by(annotator, y)
+        privileged = old.privileged if known is None else known
+        new = replace(old, y=y, privileged=privileged, answer=answer)
         self._examples[event_id] = new
-        if type(old.y) is type(y) and old == new:
+        if type(old.y) is type(y) and (old.y, old.privileged) == (y, privileged):
             return
         n_labels = len(self._labels)
         self._count_label(y)
@@ -729,8 +740,10 @@ class ClassExampleStore(ExampleStore[Belief]):
         -------
         The answers of the annotator and the belief about each, those of the others, and all labels:
         those of the others, and those that the annotator has given to events about which another
-        has answered. `second` of an answer of the annotator is what someone else has said about the
-        same event without knowing that answer, whichever of the two was asked first.
+        has answered. Of an answer that the annotator has corrected, the label less believed counts,
+        the one before or the one after. `second` of an answer of the annotator is what someone else
+        has said about the same event without knowing that answer, whichever of the two was asked
+        first.
 
         """
         own, others = own_and_others(self._current(), annotator, without)
@@ -748,6 +761,7 @@ class ClassExampleStore(ExampleStore[Belief]):
             except (ValueError, TypeError, *_FOREIGN):
                 continue  # it cannot be used with the present statistics
         labels = labels_among(own.values(), others.values(), without)
+        own = {key: less_believed(each, beliefs.get(key), labels) for key, each in own.items()}
         heard = answers_with(own, beliefs, labels)
         return heard, answers_with(others, found, labels), labels
 

@@ -464,9 +464,10 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         second answer, that counts with the error rate that the beliefs show for that annotator
         (`streamgp.common.annotator_em.witnessed`). Where none of the others has answered about the
         event, labels that were not asked for have no effect, nor have labels that none of the
-        others has ever given. There is a head start if these answers are all that the annotator has
-        given, or all since the last drift. The evidence is 0 unless two of the others have five
-        answers each on record.
+        others has ever given. Of an answer that the annotator has changed, the label less believed
+        counts, the one before or the one after. There is a head start if these answers are all that
+        the annotator has given, or all since the last drift. The evidence is 0 unless two of the
+        others have five answers each on record.
 
         Parameters
         ----------
@@ -708,7 +709,14 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
                 self._store.outdate(n_current)
         return w
 
-    def relabel_one(self, event_id: str, y: Label, *, privileged: Features | None = None) -> None:
+    def relabel_one(
+        self,
+        event_id: str,
+        y: Label,
+        *,
+        annotator: str | None = None,
+        privileged: Features | None = None,
+    ) -> None:
         """Change the label of an example; raises KeyError if it was not learned.
 
         Parameters
@@ -717,11 +725,13 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             The event.
         y
             The new label.
+        annotator
+            Who has corrected the label; None if that is not known, or if it was not corrected.
         privileged
             What else is known of the new answer; None to keep what was known of the old one.
 
         """
-        self._store.relabel(event_id, y, privileged=privileged)
+        self._store.relabel(event_id, y, annotator=annotator, privileged=privileged)
 
     def forget_one(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not learned."""

@@ -527,6 +527,28 @@ def test_corrections_and_challenges_are_taken_back_too_and_a_restart_changes_not
             assert other.snapshot() == loop.snapshot()
 
 
+def test_who_corrects_right_answers_to_lies_is_named_and_a_restart_changes_nothing():
+    loop, log = InteractiveLoop(isgp(seed=1)), []
+    for n in range(90):
+        messages = play(loop, [n], liar=None)
+        place = told(n, liar=None)[2]
+        if told(n)[1] == EVE:
+            lie = replace(
+                answer(n, EVE, PLACES[(PLACES.index(place) + 1) % 4]),
+                answer_id=f"c{n}",
+                request_id=None,
+                supersedes=f"a{n}",
+            )
+            messages += loop.on_answer(lie, float(n))
+        log = log_of(messages, log)
+        if n % 10 == 0:
+            other = InteractiveLoop.restore(loop.snapshot(), isgp(seed=1))
+            loop = restarted(loop, log)
+            assert loop.model.examples() == other.model.examples()
+            assert loop.snapshot() == other.snapshot()
+    assert loop.quarantined == [EVE]
+
+
 @pytest.mark.parametrize("names", [(EVE,), (ANN, EVE)])
 def test_one_or_two_annotators_are_never_judged(names):
     loop, other = (

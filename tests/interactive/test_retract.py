@@ -123,6 +123,16 @@ def words_without(log, annotator):
                 answer = SettledAnswer(y=y, annotator=first[0], upheld=is_upheld, was_asked=asked)
                 # Upheld or given up, it counts as that whatever it was corrected to.
                 y = last[1] if is_upheld else y
+            changed = [
+                word
+                for word in left[1:]
+                if word[0] == first[0] is not None and not (word[3] is line and is_upheld)
+            ]
+            if changed:
+                answer = answer or SettledAnswer.settled(
+                    y, last[1], first[0], challenged=False, was_asked=asked
+                )
+                answer = replace(answer, corrected=changed[-1][1])
             found.append(
                 (line.sequence, event_id, line.x, (first[0], y), last[1], challenged, last[4],
                  asked, answer)

@@ -94,6 +94,32 @@ def test_a_corrected_answer_counts_as_first_given():
     assert learner.examples()[3].answer == SettledAnswer(y="day", annotator="ann")
 
 
+def corrected(first, last, by="eve"):
+    """Return the evidence against eve, all of whose answers are corrected."""
+    learner = model()
+    for i in range(90):
+        room, name = i // 3 % 3, ("ann", "bob", "eve")[i % 3]
+        x = {"a": 9.0 * (room == 1) + i % 5 / 5, "b": 9.0 * (room == 2) + i % 4 / 4}
+        y = first(room) if name == "eve" else room
+        learner.settle_one(x, y, given=y, challenged=False, annotator=name, event_id=str(i))
+        if name == "eve":
+            learner.relabel_one(str(i), last(room), annotator=by)
+    return learner.evidence_against("eve")
+
+
+def test_who_corrects_right_answers_to_wrong_ones_misleads():
+    def right(room):
+        return room
+
+    assert corrected(right, lie) > THRESHOLD
+    # The reverse counts as first given, and what another annotator has changed, too.
+    assert corrected(lie, right) > THRESHOLD
+    assert corrected(right, lie, by="bob") == corrected(right, right) < 1.0
+    # A label that none of the others gives cannot be judged, unlike the correction.
+    assert corrected(lambda room: 7 + room, right) == corrected(right, right)
+    assert corrected(right, lambda room: 7 + room) == corrected(right, right)
+
+
 def test_a_forgotten_label_counts_no_longer():
     learner, without = taught(model(), 20, wrong=[3]), model()
     taught(without, 3)

@@ -422,6 +422,13 @@ def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
     unasked = [n for n, e in enumerate(examples) if e.answer and not e.answer.was_asked]
     if unasked:
         body["unasked"] = unasked
+    corrected = [
+        [n, e.answer.corrected]
+        for n, e in enumerate(examples)
+        if e.answer and e.answer.corrected is not None
+    ]
+    if corrected:
+        body["corrected"] = corrected
     names = _common_names(examples)
     if names is None:
         return {**body, "x": [plain_features(e.x) for e in examples]}, b""
@@ -450,14 +457,15 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
         xs = [features_of(x) for x in body["x"]]
     privileged = body.get("privileged", [None] * len(xs))
     answers = body.get("answers", [None] * len(xs))
-    unasked = set(body.get("unasked", ()))
+    unasked, corrected = set(body.get("unasked", ())), dict(body.get("corrected", ()))
     return [
         Example(
             event_id=event_id,
             x=x,
             y=y,
             privileged=known and features_of(known),
-            answer=answer and _answer_of(*answer, was_asked=n not in unasked),
+            answer=answer
+            and _answer_of(*answer, was_asked=n not in unasked, corrected=corrected.get(n)),
         )
         for n, (event_id, x, y, known, answer) in enumerate(
             zip(body["ids"], xs, body["labels"], privileged, answers, strict=True)
@@ -466,10 +474,21 @@ def examples_of(body: State, blob: bytes) -> list[Example]:
 
 
 def _answer_of(
-    y: Label | None, annotator: str | None, upheld: bool | None, *second: Any, was_asked: bool
+    y: Label | None,
+    annotator: str | None,
+    upheld: bool | None,
+    *second: Any,
+    was_asked: bool,
+    corrected: Label | None,
 ) -> SettledAnswer:
-    found = SettledAnswer(y=second[0], annotator=second[1]) if second else None
-    return SettledAnswer(y=y, annotator=annotator, upheld=upheld, second=found, was_asked=was_asked)
+    return SettledAnswer(
+        y=y,
+        annotator=annotator,
+        upheld=upheld,
+        second=SettledAnswer(y=second[0], annotator=second[1]) if second else None,
+        was_asked=was_asked,
+        corrected=corrected,
+    )
 
 
 class _Line(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
