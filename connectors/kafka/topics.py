@@ -187,7 +187,7 @@ class KafkaTopics(Topics):
     def check_writing(self, group: str) -> None:
         """Raise a BrokerError if a worker of a group could not begin a transaction."""
         connection = self._connection
-        # No worker bears this name, and whoever may write as a worker may use it.
+        # No worker bears this name; a user who may write as a worker may use it.
         producer = connection.producer(
             transactional_id=f"{group}-#check",
             transaction_timeout_ms=round(1e3 * connection.timeouts.transaction_s),
