@@ -39,6 +39,7 @@ CLIENT_ERRORS = (kafka_errors.KafkaError, OSError, RuntimeError, ValueError)
 """Errors of the client when a broker fails; ValueError for a partition that does not exist."""
 _Result = TypeVar("_Result")
 _BESIDES = 1024  # bytes of what encloses a record
+_RETRY_MS = 2
 
 # During an outage the client writes 150 lines a minute. A program that wants them sets a level.
 _client_log = logging.getLogger("kafka")
@@ -128,6 +129,15 @@ class Connection:
             "metrics_enabled": False,
         }
         return self._make(KafkaProducer, settings | options)
+
+    def transactional_producer(self, transactional_id: str) -> Any:
+        """Return a producer whose records become visible with its transactions."""
+        return self.producer(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=_ms(self.timeouts.transaction_s),
+            # The broker refuses a transaction while it is still completing the previous one.
+            retry_backoff_ms=_RETRY_MS,
+        )
 
     def admin(self) -> Any:
         """Return a client for topics and groups."""

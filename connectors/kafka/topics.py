@@ -188,10 +188,7 @@ class KafkaTopics(Topics):
         """Raise a BrokerError if a worker of a group could not begin a transaction."""
         connection = self._connection
         # No worker bears this name; a user who may write as a worker may use it.
-        producer = connection.producer(
-            transactional_id=f"{group}-#check",
-            transaction_timeout_ms=round(1e3 * connection.timeouts.transaction_s),
-        )
+        producer = connection.transactional_producer(f"{group}-#check")
         try:
             prepare_transactions(producer, connection)
         except CLIENT_ERRORS as error:

@@ -51,7 +51,6 @@ from connectors.topics import (
 from connectors.wire.outbound import size_of
 
 _SLICE_S = 0.1
-_RETRY_MS = 2
 _MORE_S = 0.005
 _TRACK_EVERY_S = 1.0
 
@@ -95,7 +94,7 @@ class KafkaWorkerClient(WorkerClient):
         self._shapes = self._checked_shapes()
         self._others: set[str] = set()
         self._follow_members()  # one that is dead by now will be given up before we are a member
-        self._producer = self._producer_of(instance)
+        self._producer = connection.transactional_producer(self._transactional_id(instance))
         learn_topics(self._producer, connection.names.values())
         try:
             self._member = GroupConsumer(connection, group=group, instance=instance)
@@ -309,9 +308,10 @@ class KafkaWorkerClient(WorkerClient):
 
     def _end_transaction_of(self, instance: str) -> None:
         """End the open transaction of another worker, if there is one, by taking over its id."""
-        if not self._administration.has_open_transaction(self._transactional_id(instance)):
+        transactional_id = self._transactional_id(instance)
+        if not self._administration.has_open_transaction(transactional_id):
             return
-        producer = self._producer_of(instance)
+        producer = self._connection.transactional_producer(transactional_id)
         doing = f"end the transaction of {instance!r}"
         try:
             within(self._timeouts.request_s, doing, producer.init_transactions)
@@ -320,14 +320,6 @@ class KafkaWorkerClient(WorkerClient):
         finally:
             with suppress(*CLIENT_ERRORS):
                 close_producer(producer, self._timeouts.close_s / 3)
-
-    def _producer_of(self, instance: str) -> Any:
-        return self._connection.producer(
-            transactional_id=self._transactional_id(instance),
-            transaction_timeout_ms=round(1e3 * self._timeouts.transaction_s),
-            # The broker refuses a transaction while it is still completing the previous one.
-            retry_backoff_ms=_RETRY_MS,
-        )
 
     def _transactional_id(self, instance: str) -> str:
         return f"{self._group}-{instance}"
