@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from tests.helpers.page_scene import ROOMS, PageScene, known
 
 CARD = "#card"
 PATIENCE_MS = 60_000.0  # for what comes about by itself, even on a busy machine
+LONGEST_S = 120.0  # for a test; on a busy machine, the longest ones take some tens of seconds
 CHROMIUM = os.environ.get("STREAMGP_TEST_CHROMIUM") or shutil.which("chromium")
 # For each window Chromium draws lists below its address bar, which nobody opens, and starts a
 # process that the next tab may need: more than the tab itself takes. Of two such options it reads
@@ -42,9 +45,45 @@ def missing(what: str) -> None:
     pytest.skip(what)
 
 
+class Chromium:
+    """Chromium without a window: killed if a test takes too long, and then started again.
+
+    Some calls of playwright, such as `route`, wait for the browser without a limit. Once it is dead
+    they raise, so that the test that has met a browser which hangs fails alone.
+
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._process_id = 0
+        self.browser: Any = None
+        self.tabs: Tabs | None = None
+
+    @contextlib.contextmanager
+    def running(self, longest_s: float = LONGEST_S) -> Iterator[Any]:
+        """Yield the browser, which lives for so long at most."""
+        if self.browser is None or not self.browser.is_connected():
+            self.browser = self._kind.launch(**LAUNCH)
+            self.tabs = Tabs(self.browser)
+            processes = self.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
+            [self._process_id] = [
+                one["id"] for one in processes["processInfo"] if one["type"] == "browser"
+            ]
+        timer = threading.Timer(longest_s, os.kill, (self._process_id, signal.SIGKILL))
+        timer.start()
+        try:
+            yield self.browser
+        finally:
+            timer.cancel()
+
+    def close(self) -> None:
+        if self.browser is not None:
+            self.browser.close()
+
+
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Any]:
-    """Chromium without a window."""
+def chromium() -> Iterator[Chromium]:
+    """The browser of all tests."""
     try:
         from playwright.sync_api import expect, sync_playwright
     except ImportError:
@@ -52,10 +91,15 @@ def browser() -> Iterator[Any]:
     if CHROMIUM is None:
         missing("needs Chromium: apt-get install chromium, or its path in STREAMGP_TEST_CHROMIUM")
     expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(**LAUNCH)
-        yield started
-        started.close()
+    with sync_playwright() as playwright, contextlib.closing(Chromium(playwright.chromium)) as one:
+        yield one
+
+
+@pytest.fixture
+def browser(chromium: Chromium) -> Iterator[Any]:
+    """Chromium, for as long as a test may take."""
+    with chromium.running() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -125,6 +169,8 @@ class Tabs:
         kept = self._kept[repr(options)]
         tab = kept.pop() if kept else self.new(**options)
         yield tab
+        if not self._browser.is_connected():
+            return
         for other in tab.context.pages:
             if other is not tab:
                 other.close()
@@ -135,9 +181,11 @@ class Tabs:
         kept.append(tab)
 
 
-@pytest.fixture(scope="package")
-def tabs(browser: Any) -> Tabs:
-    return Tabs(browser)
+@pytest.fixture
+def tabs(chromium: Chromium, browser: Any) -> Tabs:
+    assert chromium.browser is browser
+    assert chromium.tabs is not None
+    return chromium.tabs
 
 
 @pytest.fixture
