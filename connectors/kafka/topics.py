@@ -215,7 +215,6 @@ class KafkaTopics(Topics):
 PATIENCE_S = 60.0
 """How long to wait for a partition to be at rest."""
 _RETRY_MS = 2
-_STABLE_WITHIN_MS = 200
 _NAP_S = 0.005
 
 
@@ -238,11 +237,13 @@ def checkpoint(
     positions: dict[Place, int] = {}
     ends: dict[Place, int] = {}
     until = time.monotonic() + patience_s
+    # Of an answer, which may come from far away; so long is an open transaction waited for, too.
+    within_s = min(connection.timeouts.request_s, patience_s)
     consumer = connection.consumer(group_id=group, retry_backoff_ms=_RETRY_MS)
     try:
         while left:
             for number in sorted(left):
-                found = _still(administration, consumer, number)
+                found = _still(administration, consumer, number, within_s)
                 if found is not None:
                     left.discard(number)
                     positions |= found[0]
@@ -262,7 +263,7 @@ def checkpoint(
 
 
 def _still(
-    administration: Administration, consumer: Any, number: int
+    administration: Administration, consumer: Any, number: int, within_s: float
 ) -> tuple[dict[Place, int], dict[Place, int]] | None:
     """Return positions and ends of a partition, None if it was not at rest."""
     connection = administration.connection
@@ -274,7 +275,7 @@ def _still(
     if consumer.end_offsets(written) != ends:  # the last stable offsets
         return None
     try:
-        at = committed(consumer, read, _STABLE_WITHIN_MS)
+        at = committed(consumer, read, round(1e3 * within_s))
     except kafka_errors.KafkaTimeoutError:
         return None  # a transaction that would change them is open
     if administration.ends(written) != ends:

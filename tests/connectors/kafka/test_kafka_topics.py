@@ -302,6 +302,21 @@ def test_a_partition_in_which_a_transaction_is_open_does_not_stand_still(kafka, 
             kafka_topics.checkpoint(*ask, patience_s=1.0)
 
 
+def test_a_broker_that_is_far_away_has_time_to_tell_where_a_group_is(
+    kafka, kafka_prefix, monkeypatch
+):
+    """With .1 s each way, only what came just in time was heard: a backup took 40 s."""
+
+    def later(consumer, partitions, timeout_ms):
+        if timeout_ms < 1000.0:
+            raise kafka_errors.KafkaTimeoutError
+        return committed(consumer, partitions, timeout_ms)
+
+    monkeypatch.setattr(kafka_topics, "committed", later)
+    with opened(kafka, kafka_prefix) as topics:
+        assert topics.checkpoint("group").ends["state", 0] == 0
+
+
 def test_an_answer_that_came_too_late_is_not_taken_for_that_to_a_later_question(
     kafka, kafka_prefix
 ):
