@@ -195,8 +195,15 @@ class Connection:
                     f"broker {where} did not answer in time to {doing}: it is away, or a quota "
                     f"(request_percentage) delays this client ({brief(error)})"
                 )
-            case kafka_errors.KafkaTimeoutError():
+            case _ if is_late(error):
                 return BrokerError(f"broker {where} did not answer in time to {doing}")
+            case (
+                kafka_errors.OutOfOrderSequenceNumberError() | kafka_errors.UnknownProducerIdError()
+            ):
+                return BrokerError(
+                    f"broker {where} refused to {doing}: it lacks records that were sent before, "
+                    f"as after a connection that broke ({brief(error)})"
+                )
             case _:
                 return BrokerError(f"broker {where} failed to {doing}: {brief(error)}")
 
@@ -242,6 +249,15 @@ class Connection:
     def _login(self) -> tuple[str, Callable[[], Login]] | None:
         name = self.security.mechanism
         return None if name is None else (name, partial(get_sasl_mechanism(name), **self._who()))
+
+
+def is_late(error: BaseException) -> bool:
+    """Whether an error of the client says that an answer did not come in time.
+
+    That of a request within a transaction is wrapped, as its text.
+    """
+    name = kafka_errors.RequestTimedOutError.__name__
+    return isinstance(error, kafka_errors.KafkaTimeoutError) or name in str(error)
 
 
 def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result:

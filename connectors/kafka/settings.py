@@ -198,7 +198,7 @@ def parse_server(text: str) -> str:
 def brief(error: BaseException) -> str:
     """Return the first line of an error's text, or its type if it has none."""
     lines = str(error).splitlines()
-    return lines[0].rstrip(": ") if lines else type(error).__name__
+    return lines[0].removesuffix(": None").rstrip(": ") if lines else type(error).__name__
 
 
 # --- The same settings for Kafka's Java client, as in Flink.

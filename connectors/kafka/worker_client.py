@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 
 from connectors.kafka.admin import Administration
-from connectors.kafka.client import CLIENT_ERRORS, Connection, check_sizes, within
+from connectors.kafka.client import CLIENT_ERRORS, Connection, check_sizes, is_late, within
 from connectors.kafka.client_import import (
     OffsetAndMetadata,
     TopicPartition,
@@ -207,7 +207,7 @@ class KafkaWorkerClient(WorkerClient):
             if not isinstance(error, BrokerError):  # otherwise it would hang, or nothing is open
                 with suppress(*CLIENT_ERRORS):
                     within(self._timeouts.request_s, "abort", self._producer.abort_transaction)
-            if isinstance(error, kafka_errors.KafkaTimeoutError):
+            if isinstance(error, _LateError) or is_late(error):
                 raise self._fail(self._too_slow(outgoing), "commit") from error
             raise self._fail(error, "commit") from error
         self._polled.clear()
@@ -532,9 +532,13 @@ def transact(
     return ends
 
 
+class _LateError(BrokerError):
+    """An answer did not come within the transaction's time."""
+
+
 def _await(result: Any, until: float) -> None:
     if not result.wait(timeout_ms=1e3 * _left(until)):
-        raise BrokerError("broker did not answer in time to commit")
+        raise _LateError("broker did not answer in time to commit")
 
 
 def _left(until: float) -> float:

@@ -191,6 +191,7 @@ def test_a_wire_that_stalls_in_a_transaction_loses_nothing(
         )
         monkeypatch.undo()
         assert not isinstance(error, FencedError)
+        assert "did not answer in time to commit a batch of 0 kB" in str(error)
         assert took_s < COMMIT_S + BUSY_S, error
         start = time.monotonic()
         link.close()
@@ -394,6 +395,16 @@ def test_records_that_the_broker_finds_misdated_are_put_down_to_the_clock():
         "broker 127.0.0.1:9 refused to commit: the clock of this machine, which dates records, "
         "differs too much from the broker's; set it ([Error 32] InvalidTimestampError: Timestamp 7 "
         "of message with offset 0 is out of range)"
+    )
+
+
+def test_records_lost_with_a_connection_are_said_to_be_lacking():
+    said = Connection("127.0.0.1:9").broker_error(
+        kafka_errors.OutOfOrderSequenceNumberError(None), "commit"
+    )
+    assert str(said) == (
+        "broker 127.0.0.1:9 refused to commit: it lacks records that were sent before, as after a "
+        "connection that broke ([Error 45] OutOfOrderSequenceNumberError)"
     )
 
 
