@@ -1392,6 +1392,18 @@ def test_full_disk_shows_no_older_page(scene: PageScene, look: Look) -> None:
     expect(page.get_by_role("heading", name="Which is it?")).to_be_visible()
 
 
+def test_page_tells_a_browser_that_cannot_run_it_so(scene: PageScene, look: Look) -> None:
+    """One that does not know what a script uses, and then skips the script as a whole."""
+    scene.start()
+    page = look(service_workers="block", alone=True)
+    page.route("**/dom.js", lambda route: route.abort())
+    page.reload()
+    words = page.get_by_text("this browser may be too old")
+    expect(words).to_be_hidden()
+    page.evaluate("document.getAnimations().forEach((late) => late.finish())")
+    expect(words).to_be_visible()
+
+
 def test_page_that_waits_for_the_server_says_so(scene: PageScene, look: Look) -> None:
     scene.start()
     page = look(service_workers="block")

@@ -37,7 +37,7 @@ function filled(made, properties, children) {
 
 /** Return the name of a feature, in which lines may break after underscores. */
 export function nameNode(name) {
-  const pieces = String(name).split(/(?<=[_./-])/);
+  const pieces = String(name).match(/[^_./-]*[_./-]|[^_./-]+/g) ?? [];
   return element("bdi", { class: "name" }, pieces.map((piece, i) => [i === 0 ? null : element("wbr"), piece]));
 }
 

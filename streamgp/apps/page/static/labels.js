@@ -37,7 +37,7 @@ export function withLabel(labels, label) {
   const isPlain = typeof label === "string" && shownLabel(label) === label && !label.startsWith('"');
   if (!isPlain || labels.includes(label)) return labels;
   const place = labels.findIndex((one) => typeof one === "string" && one.toLowerCase() > label.toLowerCase());
-  return place < 0 ? [...labels, label] : labels.toSpliced(place, 0, label);
+  return place < 0 ? [...labels, label] : [...labels.slice(0, place), label, ...labels.slice(place)];
 }
 
 /** Return text without case and accents, and with single spaces. */
