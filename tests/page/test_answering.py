@@ -1085,6 +1085,14 @@ def test_a_number_that_may_mean_thousands_is_asked_about(
             assert ("1,234" if locale == "de-DE" else "1.234") in why
 
 
+# Firefox does, where cookies are blocked.
+_REFUSES_MORE = """
+    const refuse = () => { throw new DOMException("The operation is insecure.", "SecurityError") };
+    Object.defineProperty(Navigator.prototype, "serviceWorker", { get: refuse });
+    BroadcastChannel = class { constructor() { refuse() } };
+"""
+
+
 def test_answers_are_sent_though_the_browser_stores_nothing(
     scene: PageScene, browser: Any, tmp_path: Path
 ) -> None:
@@ -1097,6 +1105,7 @@ def test_answers_are_sent_though_the_browser_stores_nothing(
     scene.start()
     context = browser.browser_type.launch_persistent_context(tmp_path / "profile", **LAUNCH)
     context.set_default_timeout(PATIENCE_MS)
+    context.add_init_script(_REFUSES_MORE)
     page = context.new_page()
     page.goto(scene.url)
     expect(page.locator(CARD)).to_be_visible()

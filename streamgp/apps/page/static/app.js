@@ -417,5 +417,6 @@ function heard(kind, data) {
   else desk.hear(kind, data);
 }
 
-if ("serviceWorker" in navigator) navigator.serviceWorker.register("/sw.js").catch(() => {});
+// Where cookies are blocked, Firefox throws at its mere name.
+(async () => navigator.serviceWorker?.register("/sw.js"))().catch(() => {});
 start();

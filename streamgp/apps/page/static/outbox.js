@@ -102,7 +102,7 @@ class Unkept {
 }
 
 /** Whether the tabs have locks: browsers have them only on HTTPS and localhost, and not where cookies are blocked. */
-const haveLocks = Promise.resolve(navigator.locks?.query()).then(Boolean, () => false);
+const haveLocks = (async () => navigator.locks?.query())().then(Boolean, () => false);
 
 /**
  * Run a task in one tab at a time.
@@ -158,8 +158,12 @@ export class Outbox {
     this.told = told;
     this.reachable = reachable;
     this.pending = [];
-    if ("BroadcastChannel" in window) {
+    try {
       this.#tabs = new BroadcastChannel(LOCK);
+    } catch {
+      /* Firefox has none where cookies are blocked: other tabs hear of an answer from the server. */
+    }
+    if (this.#tabs !== null) {
       this.#tabs.onmessage = async ({ data }) => {
         if (data.entry.annotator !== this.annotator) return;
         await this.#look();
