@@ -110,6 +110,7 @@ def test_card_fits_and_is_accessible(
             assert issues(page) == []
     page.emulate_media(color_scheme="light")
     assert issues(page) == []
+    assert covered(page) == []
 
 
 @pytest.mark.parametrize(
@@ -163,6 +164,24 @@ def issues(page: Any) -> list[tuple[str, str]]:
     """Return the issues that axe finds."""
     found = page.evaluate("axe.run()")["violations"]
     return [(one["id"], one["nodes"][0]["html"][:200]) for one in found]
+
+
+def covered(page: Any) -> list[str]:
+    """Return what the bar hides while it has the focus, on the way back from the end."""
+    page.set_viewport_size({"width": 640, "height": 400})
+    page.evaluate("[...document.querySelectorAll('button, summary')].at(-1).focus()")
+    found: list[str] = []
+    for _ in range(16):
+        page.keyboard.press("Shift+Tab")
+        found += page.evaluate(
+            """() => {
+              const { left, top, width, height } = document.activeElement.getBoundingClientRect();
+              const above = document.elementFromPoint(left + width / 2, top + height / 2);
+              return above?.closest(".bar") && !document.activeElement.closest(".bar")
+                ? [document.activeElement.textContent] : [];
+            }"""
+        )
+    return found
 
 
 def too_wide(page: Any) -> list[str]:
