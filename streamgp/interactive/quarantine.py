@@ -7,8 +7,9 @@ all those who answer much. Of those with more evidence against them than before 
 the one without whom the others contradict each other least is put in quarantine, if the evidence
 exceeds the threshold, too, and unless they would contradict each other about as little without
 another one: who gives one label to everything makes others look like liars, and yet is hard to
-judge by them; and who of two misleads cannot be told, though a third has given some answers. The
-next judgement leaves out the labels of those in quarantine.
+judge by them; and who of two misleads cannot be told, though a third has given some answers. Of
+four or more, none is named with whom as many agree as with those who contradict: two may lie alike.
+The next judgement leaves out the labels of those in quarantine.
 
 Annotators are told apart by the log, and nothing else decides: who is in quarantine follows from
 the inputs in their order. What the annotator has taught before is then retracted (`retract.py`).
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, THRESHOLD, WITNESSES
@@ -180,20 +182,28 @@ def judged(
             found[name] = judge.evidence_against(name, without)
     after = replace(after, against={**after.against, **found})
     worst = _worst(judge, found, without, people)
-    return after if worst is None else replace(after, names=(*quarantine.names, worst))
+    if worst is None:
+        return after
+    name, left = worst
+    if left <= HEAD_START or _is_outvoted(judge, name, without, people):
+        return replace(after, names=(*quarantine.names, name))
+    # Until there are more answers, the same would come of judging another one.
+    numbers = {name: judge.n_answers(name) for name in found}
+    return replace(after, judged={**after.judged, **numbers})
 
 
 def _worst(
     judge: JudgesAnnotators, found: Mapping[str, float], without: Collection[str], people: People
-) -> str | None:
+) -> tuple[str, float] | None:
     """Return the annotator who misleads, None if it is uncertain who does.
 
-    If the judge cannot compare annotators, it is the one with the most evidence.
+    With it comes how far the others contradict each other without this one. If the judge cannot
+    compare annotators, it is the one with the most evidence, and 0.
     """
     found = {name: found[name] for name in found if people.may_be_quarantined(name)}
     if not isinstance(judge, ComparesAnnotators):
         worst = max(found, key=found.__getitem__, default=None)
-        return worst if worst is not None and found[worst] > THRESHOLD else None
+        return (worst, 0.0) if worst is not None and found[worst] > THRESHOLD else None
     # One who gives few answers cannot make others look as if they misled.
     many = sum(map(judge.n_answers, found)) / 6
     left = {
@@ -206,4 +216,38 @@ def _worst(
     if worst is None or found[worst] <= THRESHOLD:
         return None
     most = min(_AGREED, _CERTAIN * left[worst])
-    return None if any(left[name] < most for name in left if name != worst) else worst
+    if any(left[name] < most for name in left if name != worst):
+        return None
+    return worst, left[worst]
+
+
+def _is_outvoted(
+    judge: JudgesAnnotators, annotator: str, without: Collection[str], people: People
+) -> bool:
+    """Whether one who contradicts an annotator agrees with more others, or the latter with none.
+
+    Two annotators agree if, all others left out, there is no more evidence against either than
+    answers give that tell nothing. One who cannot be put in quarantine counts more than all others.
+    Of three annotators, it is known from leaving out each who of them agree.
+    """
+    everyone = [name for name in judge.annotators() if name is not None and name not in without]
+    names = [name for name in everyone if judge.n_answers(name) >= FEWEST]
+    assert isinstance(judge, ComparesAnnotators)
+    if len(names) <= WITNESSES + 1:
+        return True
+
+    @cache
+    def agree(*pair: str) -> bool:
+        first, *rest = (name for name in everyone if name not in pair)
+        most = HEAD_START + max(map(judge.n_answers, pair))
+        return judge.contradiction_without(first, (*rest, *without)) <= most
+
+    def allies(name: str) -> list[str]:
+        return [other for other in names if other != name and agree(*sorted((name, other)))]
+
+    def votes(name: str) -> int:
+        return sum(1 if people.may_be_quarantined(ally) else len(names) for ally in allies(name))
+
+    own = allies(annotator)
+    others = [name for name in names if name not in (annotator, *own)]
+    return not own or any(votes(name) > votes(annotator) for name in others)

@@ -25,7 +25,7 @@ from streamgp.interactive import (
     Retraction,
 )
 from streamgp.interactive.messages import ASKED_AGAIN, SET_ASIDE
-from streamgp.interactive.quarantine import Quarantine
+from streamgp.interactive.quarantine import Quarantine, judged
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.query import AlwaysAsk, LeaveOneOutReview
 from tests.helpers.laws import examples
@@ -147,6 +147,75 @@ def test_nobody_is_in_quarantine_while_another_one_may_mislead():
     # Without one of two who mislead, the other one is still contradicted.
     assert quarantined(against | {EVE: 1e8}, {ANN: 1e8, BOB: 2e4, EVE: 1e9}) == [ANN]
     assert quarantined(against | {EVE: 1e8}, {ANN: 1e8, BOB: 9e3, EVE: 1e9}) == []
+
+
+class CampsLearner(ComparingLearner):
+    """Knows annotators of several camps, who contradict each other; most of all the first."""
+
+    def __init__(self, camps, within=0.1):
+        super().__init__(proba={})
+        self.camps, self.within = [camp.split() for camp in camps], within
+        self.against = dict.fromkeys(self.annotators(), 1e9)
+
+    def annotators(self):
+        return [None, *itertools.chain(*self.camps)]
+
+    def contradiction_without(self, annotator, without=()):
+        assert annotator not in without
+        told = [camp for camp in self.camps if {*camp} - {annotator, *without}]
+        return self.within if len(told) == 1 else 1e9 - self.annotators().index(annotator)
+
+
+@pytest.mark.parametrize(
+    ("camps", "trusted", "named"),
+    [
+        (["ann bob", "eve hal"], [], ()),
+        (["ann bob", "eve hal"], ["ann"], ("hal",)),
+        (["eve hal", "ann bob"], ["ann"], ()),
+        (["ann bob cyd", "eve hal"], [], ("hal",)),
+        (["eve hal ivy", "ann bob"], [], ("bob",)),
+        (["ann bob", "eve hal"], ["cyd"], ()),
+        (["ann bob", "eve", "hal"], [], ("hal",)),
+        (["ann bob", "eve"], [], ("eve",)),
+    ],
+)
+def test_nobody_is_in_quarantine_with_whom_as_many_agree_as_with_others(camps, trusted, named):
+    people = People(trusted=frozenset(trusted))
+    assert judged(Quarantine(), CampsLearner(camps), BOB, people).names == named
+
+
+def test_where_two_contradict_two_others_all_have_been_judged_until_there_are_more_answers():
+    model = CampsLearner(["ann bob", "eve hal"])
+    found = judged(Quarantine(), model, BOB, People())
+    assert found.judged == dict.fromkeys(("ann", "bob", "eve", "hal"), 8)
+    # One with a few answers does not count.
+    model.few = ["ann"]
+    assert judged(Quarantine(), model, BOB, People()).names == ("hal",)
+    # Those who are in quarantine do not count.
+    model = CampsLearner(["ann bob", "eve hal", "joe"])
+    found = judged(Quarantine(), model, BOB, People())
+    assert found.names == ("joe",)
+    assert judged(replace(found, judged={}), model, BOB, People()).names == ("joe",)
+
+
+def test_pairs_that_tell_nothing_do_not_matter_where_the_others_agree():
+    class Undecided(CampsLearner):
+        def contradiction_without(self, annotator, without=()):
+            if without:
+                return HEAD_START + 1
+            return self.within if annotator == "hal" else 1e9
+
+    for within, named in ((HEAD_START, ("hal",)), (HEAD_START + 1, ())):
+        model = Undecided(["ann bob eve", "hal"], within)
+        assert judged(Quarantine(), model, BOB, People()).names == named
+
+
+def test_two_agree_unless_there_is_more_evidence_than_answers_give_that_tell_nothing():
+    named = [
+        judged(Quarantine(), CampsLearner(["ann bob", "eve hal"], within), BOB, People()).names
+        for within in (HEAD_START + 8, HEAD_START + 8.1)
+    ]
+    assert named == [(), ("hal",)]
 
 
 def test_an_annotator_who_is_trusted_does_not_stand_in_for_one_who_misleads():
