@@ -386,6 +386,14 @@ def test_page_reads_on_a_phone_and_in_the_dark() -> None:
     assert 'name="viewport" content="width=device-width, initial-scale=1"' in html
     assert "prefers-color-scheme: dark" in html
     assert "@media print" in html
+    assert "@media (max-width" not in html  # Firefox takes an A4 page for a phone
+
+
+def test_choices_are_there_only_where_they_choose() -> None:
+    """Firefox before 121 knows no `:has`; forced colours have no shadows."""
+    style = page(run(challenges=[contested(outcome=one) for one in ("revised", "upheld")]))
+    assert "@supports not selector(:has(*)) { .filter { display: none; } }" in style
+    assert re.search(r"forced-colors: active\) { .filter input:checked \+ span { border", style)
 
 
 def test_every_table_is_described_and_its_headers_have_a_scope() -> None:
@@ -396,6 +404,9 @@ def test_every_table_is_described_and_its_headers_have_a_scope() -> None:
     boxes = [a for a in tree.all("div") if "scroll" in (a.get("class") or "")]
     assert boxes
     assert all(a["tabindex"] == "0" and a["aria-label"] for a in boxes)
+    titles = re.findall("<h2[^>]*>(.*?)</h2>", page(keyed))
+    names = [*titles, *(a["aria-label"] for a in boxes)]
+    assert len({*names}) == len(names)  # of parts and of tables in them, to tell them apart
 
 
 def test_headings_go_down_step_by_step() -> None:
