@@ -135,6 +135,8 @@ class Connection:
         return self.producer(
             transactional_id=transactional_id,
             transaction_timeout_ms=_ms(self.timeouts.transaction_s),
+            # The client sends one batch of a partition at a time: each costs a round trip.
+            batch_size=2**20,
             # The broker refuses a transaction while it is still completing the previous one.
             retry_backoff_ms=_RETRY_MS,
         )

@@ -392,9 +392,9 @@ class KafkaWorkerClient(WorkerClient):
         n_bytes = sum(size_of(record) for record in outgoing)
         return BrokerError(
             f"broker {','.join(self._connection.servers)} did not answer in time to commit a "
-            f"batch of {n_bytes / 1e3:.0f} kB; if this repeats, make worker.batch smaller, "
-            "raise the quota of this client (producer_byte_rate), or see whether enough brokers "
-            "are up (min.insync.replicas)"
+            f"batch of {n_bytes / 1e3:.0f} kB; if this repeats on a network that works, make "
+            "worker.batch smaller, raise the quota of this client (producer_byte_rate), or see "
+            "whether enough brokers are up (min.insync.replicas)"
         )
 
     def _has_successor(self) -> bool:

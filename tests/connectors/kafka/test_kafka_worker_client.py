@@ -261,6 +261,22 @@ def test_of_a_batch_that_fails_nothing_is_visible(topics, group):
     assert topics.lags(group)["events", 0] == 3
 
 
+def test_what_a_commit_writes_to_a_partition_is_sent_at_once(topics, group, monkeypatch):
+    """Of several batches of a partition, each is sent once the one before is acknowledged."""
+    n_batches = []
+
+    def counted(*arguments):
+        sent = put(*arguments)
+        n_batches.append(len(sent))
+        return sent
+
+    put = link_module.put
+    monkeypatch.setattr(link_module, "put", counted)
+    with linked(topics, group) as link:
+        link.commit([out("state", b"x" * 10_000) for _ in range(50)])
+    assert n_batches == [1]
+
+
 def test_a_batch_that_is_not_stored_in_time_is_told_with_what_to_do(topics, group, monkeypatch):
     def delayed(*_, **__):
         raise kafka_errors.KafkaTimeoutError("12005 ms have passed")  # as with a quota
