@@ -272,7 +272,7 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     --------
     >>> within(1.0, "add", lambda: 1 + 1)
     2
-    >>> within(0.01, "sleep", lambda: time.sleep(0.2))
+    >>> within(0.0123, "sleep", lambda: time.sleep(0.2))
     Traceback (most recent call last):
     connectors.topics.BrokerError: broker took more than 0.01 s to sleep
 
@@ -292,7 +292,7 @@ def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result
     if errors:
         raise errors[0]
     if not results:
-        raise BrokerError(f"broker took more than {timeout_s:g} s to {doing}")
+        raise BrokerError(f"broker took more than {round(timeout_s, 2):g} s to {doing}")
     return results[0]
 
 
