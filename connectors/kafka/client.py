@@ -38,6 +38,18 @@ MAX_RECORD_BYTES = 16 * 2**20 + 64 * 2**10
 CLIENT_ERRORS = (kafka_errors.KafkaError, OSError, RuntimeError, ValueError)
 """Errors of the client when a broker fails; ValueError for a partition that does not exist."""
 _Result = TypeVar("_Result")
+# A connection that idles is kept alive, or found dead in a minute and a half: firewalls forget it
+# silently, some after four minutes, and a worker without work writes nothing for longer.
+_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+_SOCKET_OPTIONS = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), n)
+        for name, n in _ALIVE.items()
+        if hasattr(socket, name)
+    ),
+]
 _BESIDES = 1024  # bytes of what encloses a record
 _RETRY_MS = 2
 
@@ -232,6 +244,7 @@ class Connection:
                 request_timeout_ms=_ms(self.timeouts.request_s),
                 bootstrap_timeout_ms=_ms(max(1.0, until - time.monotonic())),
                 reconnect_backoff_max_ms=1000,
+                socket_options=_SOCKET_OPTIONS,
                 ssl_context=self._context,
                 **self._who(),
                 **{"client_id": "streamgp", **options},

@@ -137,3 +137,12 @@ def test_a_server_that_is_too_old_is_refused_whoever_sends_clients_to_it():
             f"broker cannot be reached: {new}: it sends clients to {old} ({text}); correct its "
             "advertised.listeners"
         )
+
+
+def test_a_connection_that_idles_is_kept_alive(monkeypatch):
+    """A worker without work writes for hours over none of them, which a firewall may forget."""
+    monkeypatch.setattr(client, "probe", lambda *_, **__: None)
+    with socket.socket() as one:
+        for option in client.Connection("there")._make(dict, {})["socket_options"]:
+            one.setsockopt(*option)
+        assert one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
