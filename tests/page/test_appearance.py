@@ -19,6 +19,7 @@ from connectors.annotation.own_answers import CannotUndo
 from connectors.annotation.replies import MAX_NEW_LABEL, BadReply
 from streamgp.apps.page.access import ErrorCode
 from streamgp.apps.page.preferences import BadPreferences
+from streamgp.base import Neighbour
 from tests.helpers.messages import answer_to
 from tests.helpers.page_scene import ROOMS, PageScene, challenge, known, label_request
 from tests.page.conftest import missing
@@ -54,7 +55,13 @@ def write_cards(scene: PageScene, kind: str) -> None:
     if kind == "label":
         scene.write(label_request(0, at=at, excerpt=EXCERPT))
     elif kind == "challenge":
-        scene.write(challenge(0, at=at))
+        near = [
+            Neighbour(
+                event_id=f"known{i}", x={"light": light, "noise": 0.000137}, y=y, distance=1.0
+            )
+            for i, (y, light) in enumerate((("study", -19_800.0), ("study", 8.1), ("hall", 1e6)))
+        ]
+        scene.write(challenge(0, at=at, neighbours=tuple(near)))
     elif kind == "many":
         labels = tuple(f"{chr(97 + n % 26)}{n} of many" for n in range(105))
         scene.write(*known(labels, at=at, key="many"), label_request(0, at=at, key="many"))
@@ -106,6 +113,7 @@ def test_card_fits_and_is_accessible(
                 page.screenshot(path=pictures / f"{kind}-{name}-{scheme}.png", full_page=True)
         assert too_wide(page) == []
         assert too_small(page) == []
+        assert cut_off(page) == []
         if name != "phone":
             assert issues(page) == []
     page.emulate_media(color_scheme="light")
@@ -194,6 +202,15 @@ def too_wide(page: Any) -> list[str]:
             .filter((one) => one.getBoundingClientRect().right > width + 1)
             .map((one) => `${one.tagName}.${one.getAttribute("class")}`);
         }"""
+    )
+    return found
+
+
+def cut_off(page: Any) -> list[str]:
+    """Return the numbers and texts of tables that are not shown to their ends."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("td, th")]
+          .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
     )
     return found
 

@@ -221,7 +221,7 @@ const footOf = (corrections) =>
 function exampleCell(name, value, ...before) {
   const isText = typeof value === "string";
   const shown = isText && value.length > CELL_TEXT ? `${value.slice(0, CELL_TEXT)}…` : shownValue(value, null, 3);
-  return element("td", { role: "cell", class: isText ? `${name} words` : name }, before, element("bdi", {}, shown));
+  return element("td", { role: "cell", class: name }, before, element("bdi", {}, shown));
 }
 
 function differenceCell({ value, differs }, here) {
@@ -229,7 +229,7 @@ function differenceCell({ value, differs }, here) {
   const bothNumbers = typeof value === "number" && typeof here === "number";
   const sign = bothNumbers ? (value > here ? "▲" : "▼") : "≠";
   const word = bothNumbers ? text(value > here ? "examples.more" : "examples.less") : text("examples.other");
-  const before = [element("span", { class: "sign", "aria-hidden": "true" }, sign), element("span", { class: "unseen" }, word), "\u202f"];
+  const before = [element("span", { class: "sign", "aria-hidden": "true" }, sign), element("span", { class: "unseen" }, word), " "];
   return exampleCell("differs", value, before);
 }
 
