@@ -151,6 +151,10 @@ class Tabs:
     it. What the page of one scene has stored, that of another does not find, as no two have the
     same address.
 
+    A test that cuts the network, or holds back requests of the context, needs a new one: playwright
+    asks all service workers that the context has had. If one is stopped, and no page is left that
+    would start it, the call never returns.
+
     """
 
     def __init__(self, browser: Any) -> None:

@@ -84,7 +84,7 @@ class Trouble:
         self.look = look
         self.offline_s = offline_s
         self.rng = random.Random(2)
-        self.page = look()
+        self.page = look(alone=True)
         self.other = self.page.context.new_page()
         self.other.goto(scene.url)
 
@@ -192,7 +192,7 @@ def test_nothing_is_called_done_before_the_server_has_said_so(
 
 
 def test_a_person_in_a_lift_goes_on_with_the_next_questions(scene: PageScene, look: Look) -> None:
-    page = opened(scene, look, 2 + N_RESERVE)
+    page = opened(scene, look, 2 + N_RESERVE, alone=True)
     open_again(page, scene)
     page.context.set_offline(True)
     expect(page.locator("#connection")).to_be_visible()
@@ -1383,7 +1383,7 @@ def cached(page: Any, name: str, words: str, other: str) -> None:
 
 def test_page_never_mixes_files_of_two_versions(scene: PageScene, look: Look) -> None:
     """A file of the new version that comes slowly is waited for."""
-    page = opened(scene, look, 1)
+    page = opened(scene, look, 1, alone=True)
     expect(page.locator(CARD)).to_be_visible()
     cached(page, "labels.js", "export function nearDuplicate", "function nearDuplicate")
     page.context.route("**/labels.js", lambda route: (time.sleep(4.0), route.continue_()))
