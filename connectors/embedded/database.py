@@ -39,6 +39,7 @@ from connectors.topics import (
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
 from connectors.wire.record_lines import headers_follow
 from streamgp.common.private_files import private
+from streamgp.common.validation import check_process
 
 Table: TypeAlias = str
 Row: TypeAlias = tuple[int, bytes | None, bytes | None, Headers, float]
@@ -130,6 +131,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self._file = self._on_disk()
+        self._process = os.getpid()  # SQLite's locks do not survive a fork
         self._connection = _connected(self.path)
         try:
             self._check_origin()
@@ -453,6 +455,7 @@ class Database:
 
     def _check_place(self) -> None:
         """Refuse to continue with a file that was deleted or replaced: writes to it are lost."""
+        check_process(self._process, str(self.path))
         if self._on_disk() != self._file:
             raise changed(self.path, "another file is in its place")
 

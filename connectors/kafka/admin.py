@@ -7,6 +7,7 @@ programs.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -283,6 +284,7 @@ class Administration:
         self._partitions = partitions
         self._replication = replication
         self._client: Any = None
+        self._process = os.getpid()
 
     def create(self) -> list[str]:
         """Create the missing topics; return what was done, one line each."""
@@ -589,8 +591,9 @@ class Administration:
 
     def _ask(self, doing: str, call: Callable[[Any], _Answer]) -> _Answer:
         """Return the answer to a request; retry while the broker's error is retriable."""
-        if self._client is None:
-            self._client = self.connection.admin()
+        if self._client is None or self._process != os.getpid():
+            # The threads of a client do not survive a fork.
+            self._client, self._process = self.connection.admin(), os.getpid()
         # From here on: connecting, however long it took, has a limit of its own.
         began = time.monotonic()
         until = began + self.connection.timeouts.connect_s

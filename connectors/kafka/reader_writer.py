@@ -7,6 +7,7 @@ records are independent of each other.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
@@ -30,6 +31,7 @@ from connectors.topics import (
     TopicName,
     Writer,
 )
+from streamgp.common.validation import check_process
 
 _MANY_RECORDS = 5_000
 _MANY_BYTES = 8 * 2**20
@@ -56,6 +58,7 @@ class KafkaReader(Reader):
     # _partitions  all partitions
     # _ends        end offsets at the start, of the partitions not yet read up to there
     # _polled      next offsets of the partitions polled since the last commit
+    # _process     the process that has made it: threads of the client do not survive a fork
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class KafkaReader(Reader):
     ) -> None:
         self._connection = connection = administration.connection
         self._group = group
+        self._process = os.getpid()
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
         self._administration = administration
@@ -103,6 +107,7 @@ class KafkaReader(Reader):
     def poll(self, timeout_s: float) -> list[Record]:
         if self._is_closed:
             raise BrokerError("reader is closed; open a new one")
+        check_process(self._process, "this reader of Kafka")
         until = monotonic() + timeout_s
         was_behind = not self.caught_up
         try:
@@ -124,6 +129,7 @@ class KafkaReader(Reader):
     def commit(self) -> None:
         if self._group is None:
             raise ValueError(NO_GROUP)
+        check_process(self._process, "this reader of Kafka")
         offsets = {partition: OffsetAndMetadata(n, "", -1) for partition, n in self._polled.items()}
         timeout_ms = round(1e3 * self._connection.timeouts.delivery_s)
         try:
@@ -179,9 +185,11 @@ class KafkaWriter(Writer):
     # _left_at  when records were last sent
     # _lasts    futures of sent batches that are not known to be stored
     # _n_left   number of records in these batches
+    # _process  the process that has made it: threads of the client do not survive a fork
 
     def __init__(self, connection: Connection, program: str) -> None:
         self._connection = connection
+        self._process = os.getpid()
         self._taken: list[Outgoing] = []
         self._n_bytes = 0
         self._left_at = 0.0
@@ -258,6 +266,7 @@ class KafkaWriter(Writer):
     def _check(self) -> None:
         if self._is_closed:
             raise BrokerError("writer is closed; open a new one")
+        check_process(self._process, "this writer of Kafka")
         if self._broken is not None:
             raise BrokerError(f"writer is broken ({self._broken}); open a new one")
 

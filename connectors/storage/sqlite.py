@@ -26,7 +26,7 @@ from connectors.storage.snapshots import (
 )
 from streamgp.base import State
 from streamgp.common.private_files import private, remove_left_over
-from streamgp.common.validation import check_path
+from streamgp.common.validation import check_path, check_process
 from streamgp.interactive.loop_cache import LoopStore
 
 # --- A SQLite file used by one process: durable commits, clear errors, real erasure.
@@ -64,6 +64,7 @@ class _SqliteFile:
     def __init__(self, path: str | Path) -> None:
         self.path = check_path("path", path).absolute()
         self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
         try:
             remove_left_over(self.path)
             # Only if the file is missing: closing it releases all locks of this process on it.
@@ -83,6 +84,7 @@ class _SqliteFile:
         """Execute one statement of the open transaction and return all its rows."""
         if self._connection is None:
             raise ValueError(f"{self.path} is closed; open it again")
+        check_process(self._process, str(self.path))
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.ProgrammingError:

@@ -172,6 +172,23 @@ def check_bytes(name: str, value: bytes) -> None:
         raise TypeError(f"{name} must be bytes, got {value!r:.80}")
 
 
+def check_process(number: int, what: str) -> None:
+    """Refuse to use what was opened in another process, from which this one was forked.
+
+    Examples
+    --------
+    >>> check_process(os.getpid(), "the file")
+    >>> check_process(0, "the file")
+    Traceback (most recent call last):
+    RuntimeError: the file was opened before this process was forked; open it in this process
+
+    """
+    if os.getpid() != number:
+        raise RuntimeError(
+            f"{what} was opened before this process was forked; open it in this process"
+        )
+
+
 def check_column(name: str, value: str | None) -> None:
     """Refuse what is not the name of a column; None stands for no column.
 

@@ -119,6 +119,16 @@ def change(path, sql, *values):
 # --- contents
 
 
+def test_topics_are_refused_in_a_process_forked_from_that_which_opened_them(topics, monkeypatch):
+    reader = topics.reader(["events"])
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: 0)
+        with pytest.raises(RuntimeError, match=r"topics.db was opened before this process was for"):
+            reader.poll(0.0)
+    assert reader.poll(0.0) == []
+    reader.close()
+
+
 def test_a_name_that_is_taken_back_becomes_part_of_the_history(topics, clock):
     put(topics, Outgoing(topic="consensus", key=b"ann", value=None))
     client = join(topics)

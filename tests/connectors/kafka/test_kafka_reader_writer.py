@@ -1,5 +1,6 @@
 """Readers and writers on a real broker: without a group, without transactions."""
 
+import os
 import time
 
 import pytest
@@ -52,6 +53,25 @@ def test_a_reader_reads_on_after_it_has_caught_up(topics):
     reader.close()
     with pytest.raises(BrokerError, match=r"^reader is closed; open a new one$"):
         reader.poll(0.0)
+
+
+def test_after_a_fork_readers_and_writers_are_refused_and_topics_connect_anew(topics, monkeypatch):
+    """They waited for ever, or until a timeout, for threads that a forked process does not have."""
+    topics.n_partitions()
+    reader, writer = topics.reader(["events"], group="g"), topics.writer("producer")
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: 0)
+        for use in (lambda: reader.poll(0.0), reader.commit, writer.flush):
+            with pytest.raises(
+                RuntimeError, match=r"^this (reader|writer) of Kafka was opened befo"
+            ):
+                use()
+        kept = topics._administration._client
+        assert topics.n_partitions() == 2
+        assert topics._administration._client is not kept
+    kept.close()
+    writer.close()
+    reader.close()
 
 
 def test_a_reader_of_nothing_has_caught_up(topics):

@@ -449,6 +449,16 @@ def test_a_closed_store_says_so(path):
             use()
 
 
+def test_a_store_is_refused_in_a_process_forked_from_that_which_opened_it(path, monkeypatch):
+    """Both would write to the same places of the file."""
+    with closing(SqliteStore(path)) as store:
+        with monkeypatch.context() as forked:
+            forked.setattr(os, "getpid", lambda: 0)
+            with pytest.raises(RuntimeError, match="loops was opened before this process was for"):
+                store.put("ann", b"")
+        store.put("ann", b"")
+
+
 def test_another_thread_is_refused_and_does_no_harm(path):
     errors = []
 
