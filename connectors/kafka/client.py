@@ -24,6 +24,7 @@ from connectors.kafka.client_import import (
     KafkaConsumer,
     KafkaProducer,
     TopicPartition,
+    fit_fetches,
     get_sasl_mechanism,
     kafka_errors,
     request_topics_at_once,
@@ -124,6 +125,7 @@ class Connection:
         }
         consumer = self._make(KafkaConsumer, settings | options)
         request_topics_at_once(consumer)
+        fit_fetches(consumer)
         unpack_here(consumer, self.roles)
         return consumer
 
@@ -149,6 +151,8 @@ class Connection:
             transaction_timeout_ms=_ms(self.timeouts.transaction_s),
             # The client sends one batch of a partition at a time: each costs a round trip.
             batch_size=2**20,
+            # One request may hold all of a batch.
+            request_timeout_ms=_ms(self.timeouts.delivery_s),
             # The broker refuses a transaction while it is still completing the previous one.
             retry_backoff_ms=_RETRY_MS,
         )
@@ -241,13 +245,16 @@ class Connection:
         try:
             return kind(
                 bootstrap_servers=list(self.servers),
-                request_timeout_ms=_ms(self.timeouts.request_s),
                 bootstrap_timeout_ms=_ms(max(1.0, until - time.monotonic())),
                 reconnect_backoff_max_ms=1000,
                 socket_options=_SOCKET_OPTIONS,
                 ssl_context=self._context,
                 **self._who(),
-                **{"client_id": "streamgp", **options},
+                **{
+                    "client_id": "streamgp",
+                    "request_timeout_ms": _ms(self.timeouts.request_s),
+                    **options,
+                },
             )
         except CLIENT_ERRORS as error:
             raise self.broker_error(error, "connect") from error

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from connectors.topics import Record
@@ -64,6 +65,9 @@ __all__ = [
 # A poll must take all fetched records: the client never continues a partition that was read in part
 # and then paused.
 EVERYTHING = 10**9
+_FETCH_SIZES = ("fetch_max_bytes", "max_partition_fetch_bytes")
+_LEAST_SHARE = 1 / 64
+_SOON = 0.1  # of the time for an answer: twice as much would come in time, too
 
 
 # Between two requests for metadata the client waits a tenth of a second. A new one has just asked
@@ -73,6 +77,35 @@ EVERYTHING = 10**9
 def request_topics_at_once(consumer: Any) -> None:
     """Let a new consumer request the metadata of its topics without waiting."""
     consumer._fetcher._manager.cluster._last_refresh_ms = 0
+
+
+def fit_fetches(consumer: Any) -> None:
+    """Let a consumer ask for less at once while answers do not come in time, and for more again.
+
+    The client would ask for the same again, for ever: on a slow network no answer would arrive.
+    """
+    fetcher = consumer._fetcher
+    most = {name: fetcher.config[name] for name in _FETCH_SIZES}
+    soon_s = _SOON * 1e-3 * fetcher.config["request_timeout_ms"]
+    share = 1.0
+
+    def fit(factor: float) -> None:
+        nonlocal share
+        share = min(1.0, max(_LEAST_SHARE, factor * share))
+        fetcher.config.update({name: round(share * n) for name, n in most.items()})
+
+    def note_error(node: Any, error: BaseException) -> None:
+        if isinstance(error, kafka_errors.RequestTimedOutError):
+            fit(0.25)
+        handle_error(node, error)
+
+    def note_response(node: Any, offsets: Any, sent_at: float, response: Any) -> None:
+        if monotonic() - sent_at < soon_s:
+            fit(2.0)
+        handle_response(node, offsets, sent_at, response)
+
+    handle_error, fetcher._handle_fetch_error = fetcher._handle_fetch_error, note_error
+    handle_response, fetcher._handle_fetch_response = fetcher._handle_fetch_response, note_response
 
 
 def learn_topics(producer: Any, topics: Iterable[str]) -> None:

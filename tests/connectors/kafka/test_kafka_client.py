@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from connectors.kafka import client
+from connectors.kafka.client_import import fit_fetches, kafka_errors
 from connectors.topics import BrokerError, RefusedError
 
 
@@ -146,3 +147,30 @@ def test_a_connection_that_idles_is_kept_alive(monkeypatch):
         for option in client.Connection("there")._make(dict, {})["socket_options"]:
             one.setsockopt(*option)
         assert one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
+def test_a_consumer_asks_for_less_while_answers_come_too_late_and_for_more_again():
+    """On 150 kB/s a worker asked for 1 MB again and again, and never got an event."""
+    asked = {"fetch_max_bytes": 6400, "max_partition_fetch_bytes": 640, "request_timeout_ms": 5000}
+    heard = []
+    fetcher = SimpleNamespace(
+        config=asked.copy(),
+        _handle_fetch_error=lambda *news: heard.append(news),
+        _handle_fetch_response=lambda *news: heard.append(news),
+    )
+    fit_fetches(SimpleNamespace(_fetcher=fetcher))
+
+    def sizes():
+        return fetcher.config["fetch_max_bytes"], fetcher.config["max_partition_fetch_bytes"]
+
+    fetcher._handle_fetch_error("node", kafka_errors.KafkaConnectionError())
+    assert sizes() == (6400, 640)
+    fetcher._handle_fetch_error("node", kafka_errors.RequestTimedOutError())
+    assert sizes() == (1600, 160)
+    for waited_s, expected in ((2.0, 1600), (0.0, 3200), (0.0, 6400), (0.0, 6400)):
+        fetcher._handle_fetch_response("node", {}, time.monotonic() - waited_s, "answer")
+        assert sizes() == (expected, expected // 10)
+    for _ in range(9):
+        fetcher._handle_fetch_error("node", kafka_errors.RequestTimedOutError())
+    assert sizes() == (100, 10)
+    assert len(heard) == 15
