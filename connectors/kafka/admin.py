@@ -606,6 +606,8 @@ class Administration:
                 if isinstance(error, _NO_COORDINATOR):
                     until = max(until, began + _FIRST_GROUP_S)
                 if not isinstance(error, _RETRIABLE) or time.monotonic() + _AGAIN_S > until:
+                    if isinstance(error, BrokerError):  # it names no broker, and the last try alone
+                        error = kafka_errors.KafkaTimeoutError()
                     raise self.connection.broker_error(error, doing) from error
                 time.sleep(_AGAIN_S)
 

@@ -313,6 +313,16 @@ class Admin:
         self._manager = SimpleNamespace(cluster=SimpleNamespace(_coordinators=self.coordinators))
 
 
+def test_a_broker_that_is_asked_in_vain_is_named(monkeypatch):
+    asked = Admin(None)
+    asked.describe_topics = lambda _: time.sleep(0.3)
+    monkeypatch.setattr(Connection, "admin", lambda _: asked)
+    connection = Connection("127.0.0.1:9", timeouts=Timeouts(connect_s=0.1))
+    with pytest.raises(BrokerError) as caught:
+        Administration(connection, partitions=1, replication=1).shapes()
+    assert str(caught.value) == "broker 127.0.0.1:9 did not answer in time to describe topics"
+
+
 @pytest.mark.parametrize(
     ("kind", "n_errors"),
     [
