@@ -19,7 +19,9 @@ from tests.helpers.page_scene import ROOMS, PageScene, known
 
 CARD = "#card"
 PATIENCE_MS = 60_000.0  # for what comes about by itself, even on a busy machine
-LONGEST_S = 120.0  # for a test; on a busy machine, the longest ones take some tens of seconds
+# For a test, on a busy machine, too: the longest take some tens of seconds, at night some minutes.
+LONGEST_S = 120.0
+LONGEST_BY_NIGHT_S = 540.0
 CHROMIUM = os.environ.get("STREAMGP_TEST_CHROMIUM") or shutil.which("chromium")
 # For each window Chromium draws lists below its address bar, which nobody opens, and starts a
 # process that the next tab may need: more than the tab itself takes. Of two such options it reads
@@ -60,7 +62,7 @@ class Chromium:
         self.tabs: Tabs | None = None
 
     @contextlib.contextmanager
-    def running(self, longest_s: float = LONGEST_S) -> Iterator[Any]:
+    def running(self, longest_s: float) -> Iterator[Any]:
         """Yield the browser, which lives for so long at most."""
         if self.browser is None or not self.browser.is_connected():
             self.browser = self._kind.launch(**LAUNCH)
@@ -96,9 +98,10 @@ def chromium() -> Iterator[Chromium]:
 
 
 @pytest.fixture
-def browser(chromium: Chromium) -> Iterator[Any]:
+def browser(chromium: Chromium, request: pytest.FixtureRequest) -> Iterator[Any]:
     """Chromium, for as long as a test may take."""
-    with chromium.running() as browser:
+    by_night = request.node.get_closest_marker("nightly") is not None
+    with chromium.running(LONGEST_BY_NIGHT_S if by_night else LONGEST_S) as browser:
         yield browser
 
 

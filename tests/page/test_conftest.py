@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.page.conftest import Chromium
+from tests.page.conftest import LONGEST_S, Chromium
 
 
 def test_browser_that_hangs_fails_one_test_only(chromium: Chromium) -> None:
@@ -12,6 +12,6 @@ def test_browser_that_hangs_fails_one_test_only(chromium: Chromium) -> None:
 
     with chromium.running(longest_s=1.0) as hung, pytest.raises(Error, match="closed"):
         hung.new_page().evaluate("new Promise(() => {})")
-    with chromium.running() as other:
+    with chromium.running(longest_s=LONGEST_S) as other:
         assert other is not hung
         assert other.new_page().evaluate("1 + 1") == 2
