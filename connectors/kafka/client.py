@@ -149,8 +149,9 @@ class Connection:
         return self.producer(
             transactional_id=transactional_id,
             transaction_timeout_ms=_ms(self.timeouts.transaction_s),
-            # The client sends one batch of a partition at a time: each costs a round trip.
-            batch_size=2**20,
+            # The client sends one batch of a partition at a time: each costs a round trip. Readers
+            # get a batch as a whole, also those on slow networks.
+            batch_size=512 * 2**10,
             # One request may hold all of a batch.
             request_timeout_ms=_ms(self.timeouts.delivery_s),
             # The broker refuses a transaction while it is still completing the previous one.

@@ -273,7 +273,7 @@ def test_what_a_commit_writes_to_a_partition_is_sent_at_once(topics, group, monk
     put = link_module.put
     monkeypatch.setattr(link_module, "put", counted)
     with linked(topics, group) as link:
-        link.commit([out("state", b"x" * 10_000) for _ in range(50)])
+        link.commit([out("state", b"x" * 10_000) for _ in range(40)])
     assert n_batches == [1]
 
 
