@@ -45,6 +45,9 @@ _SHARE_CHECKED: Final = 0.03
 # ten times as much, and with less evidence than this.
 _CERTAIN: Final = 10.0
 _AGREED: Final = THRESHOLD / 100.0
+# Those who agree with an annotator count if together they have a sixth of the annotator's answers:
+# a liar could otherwise bring one who gives five.
+_FEWER: Final = 6
 
 
 @runtime_checkable
@@ -228,7 +231,8 @@ def _is_outvoted(
 
     Two annotators agree if, all others left out, there is no more evidence against either than
     answers give that tell nothing. One who cannot be put in quarantine counts more than all others.
-    Of three annotators, it is known from leaving out each who of them agree.
+    Those who agree with an annotator are as none if all of them have given few answers. Of three
+    annotators, it is known from leaving out each who of them agree.
     """
     everyone = [name for name in judge.annotators() if name is not None and name not in without]
     names = [name for name in everyone if judge.n_answers(name) >= FEWEST]
@@ -250,4 +254,7 @@ def _is_outvoted(
 
     own = allies(annotator)
     others = [name for name in names if name not in (annotator, *own)]
-    return not own or any(votes(name) > votes(annotator) for name in others)
+    n_theirs = sum(map(judge.n_answers, own))
+    if _FEWER * n_theirs < judge.n_answers(annotator) and all(map(people.may_be_quarantined, own)):
+        return True
+    return any(votes(name) > votes(annotator) for name in others)

@@ -218,6 +218,27 @@ def test_two_agree_unless_there_is_more_evidence_than_answers_give_that_tell_not
     assert named == [(), ("hal",)]
 
 
+@pytest.mark.parametrize(
+    ("camps", "few", "trusted", "named"),
+    [
+        (["ann bob", "eve hal"], {"eve": 10}, [], ()),
+        (["ann bob", "eve hal"], {"eve": 9}, [], ("hal",)),
+        (["ann bob", "eve hal"], {"eve": 9}, ["eve"], ()),
+        (["ann bob joe", "eve ivy hal"], {"eve": 5, "ivy": 5}, [], ()),
+        (["ann bob joe", "eve ivy hal"], {"eve": 5, "ivy": 4}, [], ("hal",)),
+    ],
+)
+def test_those_who_agree_do_not_count_if_all_of_them_have_given_few_answers(
+    camps, few, trusted, named
+):
+    class Uneven(CampsLearner):
+        def n_answers(self, annotator):
+            return few.get(annotator, 60)
+
+    people = People(trusted=frozenset(trusted))
+    assert judged(Quarantine(), Uneven(camps), BOB, people).names == named
+
+
 def test_an_annotator_who_is_trusted_does_not_stand_in_for_one_who_misleads():
     loop = loop_with(People(trusted=frozenset([ANN])))
     loop.model.against = {ANN: 1e9, EVE: 1e7}
