@@ -473,6 +473,90 @@ def test_what_compose_starts_works_together(services, kafka, kafka_prefix, tmp_p
     assert {ends["worker-1"], ends["worker-2"]} == {0}
 
 
+# --- Kubernetes
+
+
+@pytest.fixture(scope="module")
+def objects():
+    yaml = pytest.importorskip("yaml", reason="PyYAML reads kubernetes.yaml")
+    text = (DOCKER / "kubernetes.yaml").read_text(encoding="utf-8")
+    return {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text)}
+
+
+@pytest.fixture(params=["worker", "page"])
+def stateful_set(objects, request):
+    return objects["StatefulSet", request.param]
+
+
+def pod_of(pods):
+    pod = pods["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    return pod, container
+
+
+def options_of(pods, directory):
+    """Return the parameters with which the command of a pod starts, its configuration in place."""
+    pod, container = pod_of(pods)
+    assert container["image"].endswith(f"/streamgp:{streamgp.__version__}")
+    assert all_of("USER") == ["{runAsUser}:{runAsGroup}".format(**pod["securityContext"])]
+    places = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    arguments = [word.replace(places["config"], str(directory)) for word in container["args"]]
+    parent = click.Context(cli, info_name="streamgp")
+    _, command, rest = cli.resolve_command(parent, arguments)
+    with command.make_context(arguments[0], rest, parent=parent) as context:
+        return context.params
+
+
+@pytest.fixture
+def mapped(objects, tmp_path):
+    for name, text in objects["ConfigMap", "streamgp"]["data"].items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_pods_start_with_what_is_there(stateful_set, mapped):
+    pod, container = pod_of(stateful_set)
+    config = load_worker(mapped / "worker.toml")
+    assert config.worker.instance is None  # so that it follows from the pod's name
+    [claim] = stateful_set["spec"]["volumeClaimTemplates"]
+    volumes = {claim["metadata"]["name"], *(each["name"] for each in pod["volumes"])}
+    places = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+    assert set(places.values()) == volumes
+    assert places[config.worker.state] == claim["metadata"]["name"]
+    options = options_of(stateful_set, mapped)
+    address = options["observe"] if "observe" in options else options["bind"]
+    [port] = container["ports"]
+    assert str(address).endswith(f":{port['containerPort']}")
+    probes = [each for name, each in container.items() if name.endswith("Probe")]
+    assert {each["httpGet"]["port"] for each in probes} == {port["name"]}
+    assert {each["httpGet"]["path"] for each in probes} <= {"/healthz", "/readyz"}
+
+
+def test_topics_are_made_once_and_for_all_workers(objects, mapped):
+    job = objects["Job", "topics"]
+    assert options_of(job, mapped)["create_topics"]
+    assert not options_of(objects["StatefulSet", "worker"], mapped)["create_topics"]
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 75])
+def test_the_job_is_done_once_there_are_topics(objects, tmp_path, status):
+    _, container = pod_of(objects["Job", "topics"])
+    service = {"entrypoint": container["command"], "command": container["args"]}
+    done = started_by_shell(service, tmp_path, status)
+    assert done.stdout.splitlines() == service["command"]
+    assert (done.returncode == 0) == (status <= 2)
+
+
+def test_services_find_their_pods(objects, stateful_set):
+    name, spec = stateful_set["metadata"]["name"], stateful_set["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    service = objects["Service", spec["serviceName"]]["spec"]
+    assert spec["selector"]["matchLabels"] == labels == service["selector"]
+    assert spec["serviceName"] == name
+    [port], [of_pod] = service["ports"], pod_of(stateful_set)[1]["ports"]
+    assert port.get("targetPort", port["port"]) in of_pod.values()
+
+
 # --- with a daemon
 
 

@@ -149,6 +149,14 @@ def test_a_connection_that_idles_is_kept_alive(monkeypatch):
         assert one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
 
+def test_readers_get_a_batch_of_a_worker_in_time_where_bytes_come_slowly(monkeypatch):
+    """No fetch is smaller than a batch: of one of 1 MiB, 150 kB/s brought no record in 45 s."""
+    monkeypatch.setattr(client.Connection, "_make", lambda _self, _kind, options: options)
+    there = client.Connection("there")
+    batch_size = there.transactional_producer("group-a")["batch_size"]
+    assert 128 * 2**10 < batch_size < 150e3 * there.timeouts.request_s
+
+
 def test_a_consumer_asks_for_less_while_answers_come_too_late_and_for_more_again():
     """On 150 kB/s a worker asked for 1 MB again and again, and never got an event."""
     asked = {"fetch_max_bytes": 6400, "max_partition_fetch_bytes": 640, "request_timeout_ms": 5000}
