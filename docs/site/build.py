@@ -26,7 +26,14 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Path(__file__).with_name("mkdocs.yml")
 # Files to copy: the pages, and what they link to besides each other.
-STAGED = ("docs", "examples", "docker/compose.yaml", "LICENSE", "CITATION.cff")
+STAGED = (
+    "docs",
+    "examples",
+    "docker/compose.yaml",
+    "docker/kubernetes.yaml",
+    "LICENSE",
+    "CITATION.cff",
+)
 API = {
     "streamgp": "Learners, the skeptical wrapper, presets, the loop and its evaluation.",
     "streamgp.query": "Query strategies, challenge rules and reviews.",
