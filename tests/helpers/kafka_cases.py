@@ -160,9 +160,10 @@ def open_transaction(servers, name, topic, partition=0):
 
 
 class Proxy:
-    """A proxy that passes bytes on to a port until it is told to stall."""
+    """A proxy that passes bytes on to a port, slowly if told so, until it is told to stall."""
 
     def __init__(self):
+        self.bytes_per_s = float("inf")
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.target = None
@@ -204,6 +205,7 @@ class Proxy:
         with suppress(OSError):
             while data := source.recv(65536):
                 self._flows.wait()
+                sleep(len(data) / self.bytes_per_s)
                 target.sendall(data)
         for each in (source, target):
             with suppress(OSError):

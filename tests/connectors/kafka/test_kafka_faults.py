@@ -157,6 +157,7 @@ def mortal_and_proxy(broker_of_ones_own):
 @pytest.fixture
 def proxied(mortal_and_proxy):
     yield mortal_and_proxy
+    mortal_and_proxy[1].bytes_per_s = float("inf")
     mortal_and_proxy[1].go_on()
 
 
@@ -230,6 +231,21 @@ def test_a_wire_that_stalls_for_a_moment_is_nothing(proxied, kafka_prefix):
             copy_all(link, 10)
             timer.join()
         assert read(direct, "predictions") == [b"%d" % i for i in range(30)]
+
+
+def test_what_takes_too_long_on_a_slow_wire_is_asked_for_in_smaller_parts(proxied, kafka_prefix):
+    """The same was asked for again and again, for ever; how the client is kept from it is ours."""
+    broker, proxy = proxied
+    with (
+        opened(broker.servers, kafka_prefix, partitions=1) as direct,
+        opened(f"127.0.0.1:{proxy.port}", kafka_prefix, create=False, timeouts=QUICK) as topics,
+    ):
+        for _ in range(16):  # not as one batch, which is a part of its own
+            write(direct, *(out("events", b"x" * 1000) for _ in range(20)))
+        # What is asked for at first, 256 KiB, comes too late for `request_s`.
+        proxy.bytes_per_s = 150e3
+        with linked(topics, kafka_prefix + "g", max_records=10) as link:
+            assert len(poll(link, 10)) == 10
 
 
 def test_a_writer_on_a_wire_that_stalls_says_so_in_time(proxied, kafka_prefix):
