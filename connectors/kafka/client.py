@@ -38,6 +38,13 @@ MAX_RECORD_BYTES = 16 * 2**20 + 64 * 2**10
 """The largest record that our own topics accept: 16 MiB, and room for key and headers."""
 CLIENT_ERRORS = (kafka_errors.KafkaError, OSError, RuntimeError, ValueError)
 """Errors of the client when a broker fails; ValueError for a partition that does not exist."""
+# Those of a worker that the broker has given up, while it was silent.
+_OUTLIVED = (
+    kafka_errors.ProducerFencedError,
+    kafka_errors.InvalidProducerEpochError,
+    kafka_errors.IllegalGenerationError,
+    kafka_errors.UnknownMemberIdError,
+)
 _Result = TypeVar("_Result")
 # A connection that idles is kept alive, or found dead in a minute and a half: firewalls forget it
 # silently, some after four minutes, and a worker without work writes nothing for longer.
@@ -198,12 +205,7 @@ class Connection:
                     "__consumer_offsets, which needs as many brokers as "
                     "offsets.topic.replication.factor says"
                 )
-            case (
-                kafka_errors.ProducerFencedError()
-                | kafka_errors.InvalidProducerEpochError()
-                | kafka_errors.IllegalGenerationError()
-                | kafka_errors.UnknownMemberIdError()
-            ):
+            case _ if _is_of(error, *_OUTLIVED):
                 return BrokerError(
                     f"broker {where} refused to {doing}: this program was silent for too long, and "
                     "its work was given to others or undone; start it again, nothing is lost "
@@ -275,12 +277,13 @@ class Connection:
 
 
 def is_late(error: BaseException) -> bool:
-    """Whether an error of the client says that an answer did not come in time.
+    """Whether an error of the client says that an answer did not come in time."""
+    return _is_of(error, kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)
 
-    That of a request within a transaction is wrapped, as its text.
-    """
-    name = kafka_errors.RequestTimedOutError.__name__
-    return isinstance(error, kafka_errors.KafkaTimeoutError) or name in str(error)
+
+def _is_of(error: BaseException, *kinds: type[BaseException]) -> bool:
+    """Whether an error is of a kind; one within a transaction may be wrapped, as its text."""
+    return isinstance(error, kinds) or any(kind.__name__ in str(error) for kind in kinds)
 
 
 def within(timeout_s: float, doing: str, call: Callable[[], _Result]) -> _Result:

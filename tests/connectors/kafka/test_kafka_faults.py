@@ -434,6 +434,19 @@ def test_records_lost_with_a_connection_are_said_to_be_lacking():
     )
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        kafka_errors.ProducerFencedError(),
+        # Where the client has heard of it before the call.
+        kafka_errors.KafkaError("Cannot execute it: [Error 90] ProducerFencedError"),
+    ],
+)
+def test_a_program_whose_work_was_given_to_others_is_told_so(error):
+    said = str(Connection("127.0.0.1:9").broker_error(error, "commit"))
+    assert said.startswith("broker 127.0.0.1:9 refused to commit: this program was silent for too")
+
+
 def test_a_server_that_is_never_ready_is_away_or_delays_this_client():
     error = kafka_errors.NodeNotReadyError("Node paused: {'throttle'}")
     said = Connection("127.0.0.1:9").broker_error(error, "describe topics")
