@@ -412,8 +412,11 @@ class SettledAnswer:
         *,
         challenged: bool,
         was_asked: bool = True,
-    ) -> SettledAnswer:
+        final_by: str | None = None,
+    ) -> Self:
         """Return a first answer about an event with the label it has got.
+
+        `final_by` has given that label when the first one was challenged; None if not known.
 
         Examples
         --------
@@ -423,12 +426,13 @@ class SettledAnswer:
         """
         is_same = final == given
         # As a log tells it: one of two equal labels, True and 1, is the final one.
-        return cls(
+        answer = cls(
             y=final if is_same else given,
             annotator=annotator,
             upheld=is_same if challenged else None,
             was_asked=was_asked,
         )
+        return answer.corrected_by(final_by, final) if answer.upheld is False else answer
 
     def corrected_by(self, annotator: str | None, y: Label) -> Self:
         """Return it after a correction to `y`, which counts if it is of the same annotator."""

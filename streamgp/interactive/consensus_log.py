@@ -220,12 +220,14 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     if line.probability_wrong is None or line.y is None:
         return None
     if line.challenged:
-        upheld = line.given is None
-        y = line.y if upheld else line.given
-        answer = SettledAnswer(
-            y=y, annotator=line.given_by, upheld=upheld, was_asked=not line.volunteered
+        return SettledAnswer.settled(
+            line.y if line.given is None else line.given,
+            line.y,
+            line.given_by,
+            challenged=True,
+            was_asked=not line.volunteered,
+            final_by=line.annotator,
         )
-        return answer if upheld else answer.corrected_by(line.annotator, line.y)
     if line.origin == "revised":
         return SettledAnswer(y=None, annotator=line.annotator, upheld=False)
     upheld_then = True if line.origin == "upheld" else None

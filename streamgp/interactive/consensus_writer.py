@@ -129,10 +129,13 @@ class Consensus:
         # in another way. As evidence on their annotator they count like those of the rule.
         was_asked = given.origin == "asked"
         answer = SettledAnswer.settled(
-            given.y, final.y, given.annotator, challenged=challenged, was_asked=was_asked
+            given.y,
+            final.y,
+            given.annotator,
+            challenged=challenged,
+            was_asked=was_asked,
+            final_by=final.annotator,
         )
-        if answer.upheld is False:
-            answer = answer.corrected_by(final.annotator, final.y)
         context = LabelContext(
             annotator=given.annotator,
             std=given.std,
