@@ -404,11 +404,12 @@ def span(seconds: float) -> str:
 def clock_time(at: float) -> str:
     """Return a time in the local time zone, or in POSIX seconds if it is beyond its calendar.
 
-    The time may be from outside: the first and last hours of the years 1 to 9999 in UTC belong to
-    other years elsewhere.
+    With the zone's offset, options that take a time can be given it, and an hour that occurs twice
+    in autumn is told apart. The time may be from outside: the first and last hours of the years 1
+    to 9999 in UTC belong to other years elsewhere.
     """
     try:
-        return f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
+        return datetime.fromtimestamp(at).astimezone().isoformat(" ", "seconds")
     except (ValueError, OverflowError, OSError):
         return f"{at} s since 1970"
 

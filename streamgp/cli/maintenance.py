@@ -55,7 +55,7 @@ def _since_option(what: str) -> Callable[[_Command], _Command]:
         metavar="WHEN",
         callback=_moment,
         help=f"Only {what} since WHEN: how long ago (30s, 15min, 2h, 7d), or a time "
-        "(2026-08-01T14:30:00Z).",
+        "(2026-08-01T14:30:00Z; without a zone it is UTC).",
     )
 
 

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from connectors.tables.cells import time_of
 from connectors.wire.cloudevents import EARLIEST, LATEST
 from streamgp.apps.console import (
     CALLS_PER_UPDATE,
@@ -74,17 +75,24 @@ def test_data_are_written_out_on_a_terminal_and_as_they_are_elsewhere(
     assert seen(data) == 'e1,"\\x1b]0;title\\x07"\ne2,kit\\u200bchen\ne3,k\xfcche'
 
 
+LORD_HOWE = "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"
+
+
 @pytest.mark.parametrize(
     ("zone", "at", "text"),
     [
-        ("EST5", 1.7e9, "2023-11-14 17:13:20"),
+        ("EST5", 1.7e9, "2023-11-14 17:13:20-05:00"),
+        ("<+0545>-5:45", 1.7e9, "2023-11-15 03:58:20+05:45"),
+        # An hour of this night in autumn occurs twice, half of it in Lord Howe's.
+        (LORD_HOWE, 1775313900.0, "2026-04-05 01:45:00+11:00"),
+        (LORD_HOWE, 1775315700.0, "2026-04-05 01:45:00+10:30"),
         ("EST5", EARLIEST, "-62135596800.0 s since 1970"),
         ("CET-1", LATEST, "253402300799.0 s since 1970"),
         ("CET-1", 1e17, "1e+17 s since 1970"),
         ("CET-1", -1e300, "-1e+300 s since 1970"),
     ],
 )
-def test_times_beyond_the_local_calendar_are_shown_too(
+def test_times_are_shown_with_their_offset_and_beyond_the_local_calendar_too(
     zone: str, at: float, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
@@ -92,5 +100,7 @@ def test_times_beyond_the_local_calendar_are_shown_too(
             patched.setenv("TZ", zone)
             time.tzset()
             assert clock_time(at) == text
+            if "since" not in text:  # as `--since` takes it
+                assert time_of(text) == at
     finally:
         time.tzset()
