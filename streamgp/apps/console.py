@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from types import FrameType
 from typing import Any, NoReturn, TextIO, TypeAlias, cast
 
@@ -425,14 +426,15 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
     bob      12
 
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            f"{cell:>{width}}" if i in right else f"{cell:{width}}"
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    from rich.cells import cell_len  # Chinese characters take two cells of a terminal, accents none
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+    def padded(i: int, cell: str) -> str:
+        gap = " " * (widths[i] - cell_len(cell))
+        return gap + cell if i in right else cell + gap
+
+    return "\n".join("  ".join(map(padded, count(), row)).rstrip() for row in rows)
 
 
 # --- Exit statuses, for the supervisor of the process.

@@ -6,12 +6,14 @@ import io
 import time
 
 import pytest
+from rich.cells import cell_len
 
 from connectors.tables.cells import time_of
 from connectors.wire.cloudevents import EARLIEST, LATEST
 from streamgp.apps.console import (
     CALLS_PER_UPDATE,
     StatusLine,
+    aligned,
     clock_time,
     progress,
     seen,
@@ -104,3 +106,11 @@ def test_times_are_shown_with_their_offset_and_beyond_the_local_calendar_too(
                 assert time_of(text) == at
     finally:
         time.tzset()
+
+
+def test_columns_stand_below_each_other_on_a_terminal_whatever_the_script() -> None:
+    """There, a Chinese character takes two cells, and an accent of its own none."""
+    rows = [["key", "labels"], ["\u82b1\u5b50", "7"], ["e\u0301ve", "12"]]
+    lines = aligned(rows, right=[1]).splitlines()
+    assert lines == ["key   labels", "\u82b1\u5b50       7", "e\u0301ve       12"]
+    assert len({cell_len(line) for line in lines}) == 1
