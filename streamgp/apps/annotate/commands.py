@@ -78,6 +78,8 @@ class UnclearLineError(Exception):
 
 def line_of(text: str, view: View) -> Command:
     """Parse a line about a question; raise ValueError if it is invalid."""
+    if "\N{REPLACEMENT CHARACTER}" in text:  # once learned, nobody would know what it was
+        raise ValueError(f"{text!r} is not UTF-8")
     request = None if view.question is None else view.question.request
 
     def read_line(line: str) -> Command:

@@ -314,6 +314,17 @@ def test_a_label_that_hides_something_is_written_out_and_warned_of_once(town: To
     assert all(printable(line) == line for line in out)
 
 
+def test_a_line_in_another_encoding_is_no_new_label() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, "n K\u00fcche\n".encode("cp1252"))
+    os.close(writing)
+    with open(reading) as pipe:
+        line = Lines(pipe).first(0.0)
+    assert line is not None
+    with pytest.raises(ValueError, match="'n K\ufffdche' is not UTF-8"):
+        line_of(line, contested())
+
+
 @pytest.mark.parametrize(
     ("line", "y"), [("k", "den"), ("c", "hall"), ("hall", "hall"), ("n spa", "spa"), ("d", None)]
 )
