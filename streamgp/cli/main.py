@@ -269,8 +269,9 @@ def main() -> NoReturn:
         if reconfigure is None:
             continue
         reconfigure(errors="replace")  # a terminal without µ gets a question mark, not a traceback
-        if sys.platform == "win32" and not stream.isatty():
-            # As read again from files and pipes, on every machine, newlines within values included.
+        if not stream.isatty():
+            # As read again from files and pipes, on every machine, newlines within values included;
+            # in the locale's encoding labels could be question marks.
             reconfigure(encoding="utf-8", newline="\n")
     _wait_for_readers()
     try:

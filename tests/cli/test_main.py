@@ -326,9 +326,21 @@ def test_a_slow_reader_gets_everything_from_a_pipe_that_came_non_blocking(unbuff
     assert (demo.returncode, len(lines)) == (0, 2001)
 
 
-def test_terminal_without_unicode_gets_no_traceback() -> None:
-    result = run("--help", PYTHONIOENCODING="ascii")
-    assert result.returncode == 0
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_only_a_terminal_gets_question_marks_for_what_it_cannot_show(
+    on_terminal: bool, tmp_path: Path
+) -> None:
+    """In a file or pipe they would be taken for labels, for example those of `labels`."""
+    path = tmp_path / "\u5ba4.csv"
+    path.write_text("room\n")
+    reading, writing = os.openpty() if on_terminal else os.pipe()
+    program = [sys.executable, "-c", MAIN, "replay", str(path), "--label", "none"]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    subprocess.run(program, stderr=writing, check=False, env=environment)
+    with open(reading, "rb", buffering=0) as end:
+        said = end.read(4096)
+    os.close(writing)
+    assert ("/?.csv" if on_terminal else "\u5ba4.csv") in said.decode()
 
 
 @pytest.mark.parametrize("how", ["-m streamgp", "console script"])
