@@ -369,13 +369,13 @@ def _first(value: T, default: T) -> T:
 
 # Allowed by Kafka in names of topics, and safe as the name of a directory.
 _NAME = r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,200}\Z"
-_NAME_WORDS = 'a name of at most 200 letters, digits, ".", "_" and "-"'
+_NAME_WORDS = 'a name of at most 200 ASCII letters, digits, ".", "_" and "-"'
 Name: TypeAlias = Annotated[str, Meta(pattern=f"^{_NAME}", extra={"expected": _NAME_WORDS})]
 Prefix: TypeAlias = Annotated[
     str,
     Meta(
         pattern=r"^[a-zA-Z0-9._-]{0,150}\Z",
-        extra={"expected": 'at most 150 letters, digits, ".", "_" and "-"'},
+        extra={"expected": 'at most 150 ASCII letters, digits, ".", "_" and "-"'},
     ),
 ]
 # Users paste the secret itself here: keep it out of logs.

@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from streamgp.common.printable import printable
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -286,7 +288,7 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        text = value.encode("unicode_escape").decode("ascii")
+        text = printable(value.replace("\\", "\\\\"))
         return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
     if isinstance(value, Mapping):
         return "a section"

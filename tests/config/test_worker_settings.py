@@ -27,7 +27,7 @@ from streamgp.config.settings import (
 from streamgp.config.validation import ConfigError
 from tests.helpers.configurations import parse
 
-NAME = 'expected a name of at most 200 letters, digits, ".", "_" and "-"'
+NAME = 'expected a name of at most 200 ASCII letters, digits, ".", "_" and "-"'
 SASL = '[broker]\nurl = "kafka://a"\n[broker.security]\nprotocol = "SASL_SSL"\n'
 
 WRONG = {
@@ -86,12 +86,12 @@ WRONG = {
     ),
     "[topics]\nreplication = -2": "topics.replication = -2 is not allowed, expected a whole number",
     '[topics]\nevents = "my events"': f'topics.events = "my events" is not allowed, {NAME}',
-    '[topics]\nevents = "é"': f'topics.events = "\\xe9" is not allowed, {NAME}',
+    '[topics]\nevents = "é"': f'topics.events = "é" is not allowed, {NAME}',
     '[topics]\nevents = "a\\n"': f'topics.events = "a\\n" is not allowed, {NAME}',
     '[topics]\nevents = ".."': f'topics.events = ".." is not allowed, {NAME}',
     '[topics]\nevents = ""': f'topics.events = "" is not allowed, {NAME}',
     f'[topics]\nevents = "{"a" * 201}"': "topics.events = ",
-    '[topics]\nprefix = "a/"': 'topics.prefix = "a/" is not allowed, expected at most 150 letters',
+    '[topics]\nprefix = "a/"': 'topics.prefix = "a/" is not allowed, expected at most 150 ASCII',
     f'[topics]\nprefix = "{"p" * 100}"\nevents = "{"e" * 200}"': (
         "topics.events has 300 characters with the prefix, expected at most 249"
     ),
