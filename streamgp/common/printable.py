@@ -4,10 +4,10 @@ A label, a key or an annotator's name may contain anything: terminal control seq
 text direction that make one word look like another, invisible characters that make two labels look
 the same. The data keep them; what is shown has escapes such as `\u202e` in their place.
 
-Some invisible characters are part of ordinary text, and are left alone: the joiners of emoji, of
-Persian and of Indic scripts, the selector that makes a symbol an emoji, and the tags that turn a
-black flag into that of England, Scotland or Wales. Unicode says where they belong; anywhere else
-they are escaped, too.
+Some invisible characters are part of ordinary text, and are left alone: the wide space between
+Chinese characters, the joiners of emoji, of Persian and of Indic scripts, the selector that makes a
+symbol an emoji, and the tags that turn a black flag into that of England, Scotland or Wales.
+Unicode says where they belong; anywhere else they are escaped, too.
 
 """
 
@@ -177,6 +177,8 @@ def _is_visible(c: str, before: str, after: str) -> bool:
         is_key = before in "0123456789#*" and after == _KEYCAP
         is_emoji = c == _EMOJI_SELECTOR and before in _EMOJI_PUNCTUATION
         return bool(before) and (is_key or is_emoji or unicodedata.category(before) in ("So", "Sm"))
+    if c == "\N{IDEOGRAPHIC SPACE}":  # as in names in Japanese
+        return bool(before) and unicodedata.east_asian_width(before) in "WF"
     if not c.isprintable() or any(first <= ord(c) <= last for first, last in _INVISIBLE):
         return False
     # A combining accent needs a base letter: alone it would change what is printed before the text.

@@ -19,12 +19,12 @@ from streamgp.interactive import RunStatistics
 from streamgp.report.html import foreign
 from streamgp.report.tables import table
 
-JOINERS = ("\u200c", "\u200d")
+JOINERS = ("\u200c", "\u200d", "\u3000")  # and the space between Chinese characters
 INVISIBLE = [
     *("\x00", "\x07", "\x1b", "\x7f", "\x9b", "\t", "\n", "\r", "\x85"),
     *("\u00a0", "\u00ad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200e", "\u200f"),
     *("\u2028", "\u2029", "\u202a", "\u202e", "\u202f", "\u2060", "\u2066", "\u2069", "\u206f"),
-    *("\u2800", "\u3000", "\u3164", "\ufeff", "\uffa0", "\ufff9", "\ud800", "\ue000"),
+    *("\u2800", "\u3164", "\ufeff", "\uffa0", "\ufff9", "\ud800", "\ue000"),
     *("\U000e0001", "\U000e0041", "\U000e0100", "\U0001d173", "\u0378"),
 ]
 FLAGS = [
@@ -75,6 +75,7 @@ def test_what_cannot_be_seen_is_written_out(c: str) -> None:
     [
         "k\u00fcche", "ku\u0308che", "\u5c45\u9593",
         "\u0645\u0637\u0628\u062e", "\u05d7\u05d3\u05e8",
+        "\u7530\u4e2d\u3000\u82b1\u5b50",
         "\u0645\u06cc\u200c\u0634\u0648\u062f", "\u0915\u094d\u200d\u0937",
         "\u0915\u094d\u200c\u0937",
         "\U0001f469\u200d\U0001f4bb", "\U0001f469\U0001f3fd\u200d\u2695\ufe0f", "\u2764\ufe0f",
@@ -92,6 +93,7 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is(text: str) -> None:
     [
         "a\u200db",
         "a\u200cb",
+        "a\u3000b",
         "\u200dhall",
         "hall\u200d",
         "hall\ufe0f",
@@ -100,7 +102,9 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is(text: str) -> None:
         "\u0301hall",
     ],
 )
-def test_a_joiner_a_selector_or_an_accent_out_of_place_is_written_out(text: str) -> None:
+def test_a_joiner_a_wide_space_a_selector_or_an_accent_out_of_place_is_written_out(
+    text: str,
+) -> None:
     assert len(hidden_characters(text)) == 1
 
 

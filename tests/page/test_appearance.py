@@ -20,6 +20,7 @@ from connectors.annotation.replies import MAX_NEW_LABEL, BadReply
 from streamgp.apps.page.access import ErrorCode
 from streamgp.apps.page.preferences import BadPreferences
 from streamgp.base import Neighbour
+from streamgp.common.printable import printable
 from tests.helpers.messages import answer_to
 from tests.helpers.page_scene import ROOMS, PageScene, challenge, known, label_request
 from tests.page.conftest import missing
@@ -248,7 +249,7 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
         expect(page.locator("#card.kind-label")).to_be_visible()
         if n == 1:  # the card before it goes a moment later
             expect(text).to_have_text(written[:800] + "…", use_inner_text=True)
-        for label in HOSTILE[:4]:
+        for label in map(printable, HOSTILE[:4]):
             expect(page.get_by_role("button", name=label, exact=True).first).to_be_visible()
         assert foreign_elements(page) == 0
         assert "broken" not in page.title()
@@ -263,6 +264,23 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
     expect(page.locator(".rest.done")).to_be_visible()
     expect(page.locator(".past-answer.unsent")).to_have_count(0)
     assert [one.y for one in scene.answers()] == [HOSTILE[2], HOSTILE[1], HOSTILE[1]]
+
+
+def test_page_shows_what_cannot_be_seen_as_the_terminal_does(scene: PageScene, look: Look) -> None:
+    """What is ordinary in some scripts and emoji is left alone; what imitates a word is not."""
+    texts = [
+        "kitchen", "kit\u200bchen", "\u202eneddih", "kit\u200dchen", "caf\u00e9", "cafe\u0301",
+        "\u0301", " \u0301a", "room\u00a01", "room\ufe0f", "1\ufe0f", "1\ufe0f\u20e3", "a\u3164b",
+        "a\u3000b", "a\u2800", "a\U000e0061", "so\u00adfa", "a\u2028b", "\u0661\u0662", "\uff17",
+        "\u7530\u4e2d\u3000\u82b1\u5b50", "\u30ab\u3099\u30b9\u5ba4", "na\u00efve \U0001d4cd",
+        "\U0001f469\u200d\u2695\ufe0f", "\U0001f469\U0001f3fd\u200d\U0001f467", "\u2764\ufe0f",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        "\u0645\u06cc\u200c\u0634\u0648\u062f", "\u0915\u094d\u200d\u0937",
+        "\u05d7\u05d3\u05e8 12", "\u05e9\u05b8\u05c1", "\u0e01\u0e33\u0e31",
+    ]  # fmt: skip
+    scene.start()
+    script = """async (texts) => texts.map((await import("/static/dom.js")).printable)"""
+    assert look().evaluate(script, texts) == [printable(text) for text in texts]
 
 
 def foreign_elements(page: Any) -> int:

@@ -4,7 +4,7 @@ import { get, listen, now, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
-import { button, byId, drawn, element, isTyping, remember, remembered } from "./dom.js";
+import { button, byId, drawn, element, isTyping, printable, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
 
@@ -145,7 +145,7 @@ function showBar() {
   byId("meter").replaceChildren(
     drawn("svg", { viewBox: "0 0 100 1", preserveAspectRatio: "none" }, drawn("rect", { width: 100 * share, height: 1 })),
   );
-  const others = desk.others.filter((name) => name !== desk.me.name);
+  const others = desk.others.filter((name) => name !== desk.me.name).map(printable);
   const shownOthers = others.slice(0, OTHERS);
   showSetAside();
   byId("others").replaceChildren(
@@ -157,7 +157,7 @@ function showBar() {
 /** Show whose answers are set aside for now, to these people and to supervisors. */
 function showSetAside() {
   const { mine = null, of = [] } = desk.progress.set_aside ?? {};
-  const names = of.filter((name) => name !== desk.me.name).join(", ");
+  const names = of.filter((name) => name !== desk.me.name).map(printable).join(", ");
   const said = [
     mine === null ? null : element("p", {}, text(`set_aside.${mine}`)),
     names === "" ? null : element("p", {}, parts("set_aside.of", { names: element("bdi", {}, names) })),

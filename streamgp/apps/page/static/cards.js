@@ -1,6 +1,6 @@
 /* The current card: one class for each kind of question, which creates its element and handles keys. */
 
-import { button, drawn, element, isTyping } from "./dom.js";
+import { button, drawn, element, isTyping, printable } from "./dom.js";
 import { secondsLeft } from "./desk.js";
 import { FEW, gridOf, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
 import { ago, budgetShown, dayOf, decimalSign, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
@@ -89,7 +89,7 @@ class View {
 
   head() {
     const { card } = this;
-    const whose = card.key === null || card.key === undefined ? [] : [" · ", element("bdi", { class: "whose label" }, card.key)];
+    const whose = card.key === null || card.key === undefined ? [] : [" · ", element("bdi", { class: "whose label" }, printable(card.key))];
     this.when = element("span", {});
     this.limit = element("p", { class: "limit" });
     this.renew();
@@ -653,7 +653,7 @@ class ChallengeView extends View {
     const given = labelNode(card.given, { class: "label given" });
     const when = typeof card.given_at === "number" ? ago(card.given_at) : "";
     const by = card.given_by === null || card.given_by === undefined ? "event" : card.given_by === "you" ? "you" : "other";
-    const name = element("bdi", {}, card.given_by ?? "");
+    const name = element("bdi", {}, printable(card.given_by ?? ""));
     const said = element("p", { class: "said" }, parts(`challenge.said.${by}`, { label: given, name, when }), " ", this.speaksFor());
     this.reason.replaceWith(said);
     return head;

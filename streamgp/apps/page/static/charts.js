@@ -1,6 +1,6 @@
 /* Charts: inline SVG, styled only by classes of the style sheet, with a text for screen readers. */
 
-import { drawn, element } from "./dom.js";
+import { drawn, element, printable } from "./dom.js";
 import { labelNode, shownLabel } from "./labels.js";
 import { midnight, number, percent, text, timeOfDay } from "./texts.js";
 
@@ -32,7 +32,7 @@ export function averagesOf(feature) {
 export function shownValue(value, unit = null, digits = 4) {
   if (value === null || value === undefined) return "–";
   if (typeof value === "boolean") return text(value ? "value.yes" : "value.no");
-  const written = typeof value === "number" ? number(value, digits) : String(value);
+  const written = typeof value === "number" ? number(value, digits) : printable(value);
   return unit ? `${written}\u202f${unit}` : written;
 }
 
@@ -101,7 +101,7 @@ export function lineChart(name, values) {
     element(
       "figcaption",
       {},
-      element("bdi", { class: "name" }, name),
+      element("bdi", { class: "name" }, printable(name)),
       element("span", { class: "range" }, `${number(low)} … ${number(high)}`),
     ),
     box(

@@ -2,7 +2,7 @@
 
 import { get, post, put } from "./api.js";
 import { typedNumber, whyNoNumber } from "./cards.js";
-import { button, byId, element, remember, remembered } from "./dom.js";
+import { button, byId, element, printable, remember, remembered } from "./dom.js";
 import { FEW, gridOf, labelNode, nearDuplicate, search, shownLabel, typedLabel } from "./labels.js";
 import { dayOf, LANGUAGES, language, parts, text, timeOfDay, whyRefused } from "./texts.js";
 
@@ -230,7 +230,7 @@ export async function showOthers() {
 }
 
 function otherAnswer(one) {
-  const name = element("bdi", {}, one.annotator);
+  const name = element("bdi", {}, printable(one.annotator));
   const what = element("span", { class: "what", tabindex: "-1" }, labelNode(one.label), element("span", { class: "quiet" }, name, ` · ${dayOf(one.at)}, ${timeOfDay(one.at)}`));
   const takeBack = async () => {
     undo.disabled = true;
@@ -243,7 +243,7 @@ function otherAnswer(one) {
     what.focus();
   };
   const undo = one.can_change
-    ? button(text("others.undo"), { name: text("others.undo.name", { label: shownLabel(one.label), name: one.annotator }), class: "quiet small", on: takeBack })
+    ? button(text("others.undo"), { name: text("others.undo.name", { label: shownLabel(one.label), name: name.textContent }), class: "quiet small", on: takeBack })
     : element("span", { class: "quiet" }, whyRefused({ error: one.why_not.code }));
   return element("li", {}, what, undo);
 }

@@ -35,9 +35,37 @@ function filled(made, properties, children) {
   return made;
 }
 
+// Characters that cannot be seen or turn the direction of writing, but for line breaks, and those that may.
+const DOUBTFUL = /[^\P{C}\t\n\r]|[\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{M}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/gu;
+const WIDE = /[\u3001-\ud7ff\uf900-\ufaff\uff01-\uff60\u{20000}-\u{3ffff}]/u;
+const JOINED = /[\p{M}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Extended_Pictographic}\p{Emoji_Modifier}]/u;
+
+/** Return a label, a key or a name with invisible characters escaped, as in streamgp/common/printable.py. */
+export function printable(written) {
+  return String(written).replace(DOUBTFUL, (c, at, whole) => {
+    const before = [...whole.slice(Math.max(0, at - 2), at)].pop() ?? "";
+    const after = [...whole.slice(at + c.length, at + c.length + 2)][0] ?? "";
+    return isVisible(c, before, after, whole) ? c : escaped(c.codePointAt(0));
+  });
+}
+
+function isVisible(c, before, after, whole) {
+  if (c === "\u3000") return WIDE.test(before);
+  if (/[\u200c\u200d]/.test(c)) return JOINED.test(before) && /[\p{L}\p{M}\p{Extended_Pictographic}]/u.test(after);
+  if (/[\ufe0e\ufe0f]/.test(c)) return /\p{Extended_Pictographic}/u.test(before) || (/[0-9#*]/.test(before) && after === "\u20e3");
+  if (/[\u{e0020}-\u{e007f}]/u.test(c)) return whole.includes("\u{1f3f4}"); // flags of a part of a country
+  return /(?!\p{Default_Ignorable_Code_Point})\p{M}/u.test(c) && /[^\p{C}\p{Z}]/u.test(before);
+}
+
+function escaped(code) {
+  const digits = code.toString(16);
+  if (code > 0xffff) return `\\U${digits.padStart(8, "0")}`;
+  return code > 0xff ? `\\u${digits.padStart(4, "0")}` : `\\x${digits.padStart(2, "0")}`;
+}
+
 /** Return the name of a feature, in which lines may break after underscores. */
 export function nameNode(name) {
-  const pieces = String(name).match(/[^_./-]*[_./-]|[^_./-]+/g) ?? [];
+  const pieces = printable(name).match(/[^_./-]*[_./-]|[^_./-]+/g) ?? [];
   return element("bdi", { class: "name" }, pieces.map((piece, i) => [i === 0 ? null : element("wbr"), piece]));
 }
 

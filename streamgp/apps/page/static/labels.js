@@ -1,6 +1,6 @@
 /* Labels: their text, their keys, search among hundreds, and near-duplicates. */
 
-import { element, remember, remembered } from "./dom.js";
+import { element, printable, remember, remembered } from "./dom.js";
 import { number, text } from "./texts.js";
 
 /** Keys of labels; the missing letters are commands, on this card or on challenges. */
@@ -14,11 +14,11 @@ const RECENT = 6;
 const MOST_TABLES = 50;
 const NUMBER_LIKE = /^\s*([+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?|true|false|nan|[+-]?inf(inity)?)\s*$/i;
 
-/** Return a label as text; text that looks like a number is quoted. */
+/** Return a label as text, in which all can be seen; text that looks like a number is quoted. */
 export function shownLabel(label) {
   if (typeof label === "number") return number(label, 12);
   if (typeof label !== "string") return String(label);
-  return label.trim() === "" || NUMBER_LIKE.test(label) ? `"${label}"` : label;
+  return label.trim() === "" || NUMBER_LIKE.test(label) ? `"${printable(label)}"` : printable(label);
 }
 
 /** Return a label as an element that confines any direction marks inside it. */

@@ -1,8 +1,8 @@
 /* Panels beside the card: what happened, earlier examples, the last answers, progress. */
 
 import { accuracyCurve, averagesOf, colourOf, dayBand, featureBar, legend, lineChart, paletteOf, shownValue, track } from "./charts.js";
-import { button, element, nameNode } from "./dom.js";
-import { labelNode } from "./labels.js";
+import { button, element, nameNode, printable } from "./dom.js";
+import { labelNode, shownLabel } from "./labels.js";
 import { ago, count, number, parts, percent, span, text, timeOfDay, whyRefused } from "./texts.js";
 
 const FEATURES = 6;
@@ -158,7 +158,7 @@ function experts(card) {
     "details",
     { class: "experts" },
     element("summary", {}, text("expert")),
-    element("dl", {}, rows.map(([name, value]) => element("div", {}, element("dt", {}, text(name)), element("dd", {}, element("bdi", {}, String(value)))))),
+    element("dl", {}, rows.map(([name, value]) => element("div", {}, element("dt", {}, text(name)), element("dd", {}, element("bdi", {}, printable(value)))))),
   );
 }
 
@@ -241,7 +241,7 @@ function correction(example, card, desk) {
   if (past === undefined) return null;
   return button(text("examples.correct"), {
     class: "quiet small",
-    name: text("examples.correct.name", { label: String(example.label) }),
+    name: text("examples.correct.name", { label: shownLabel(example.label) }),
     on: () => desk.told("revise", past),
   });
 }
