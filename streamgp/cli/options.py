@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from connectors.storage.snapshots import check_writable
+from streamgp.common.printable import hidden_characters, printable
 from streamgp.config.broker_url import ALLOWED
 
 
@@ -249,11 +250,11 @@ def annotator_name(
 ) -> str | None:
     """Refuse an invalid name of an annotator."""
     if value is not None and not (
-        value.strip() == value and 0 < len(value) <= MAX_ANNOTATOR and value.isprintable()
+        value.strip() == value and 0 < len(value) <= MAX_ANNOTATOR and not hidden_characters(value)
     ):
         raise click.BadParameter(
-            f"expected 1 to {MAX_ANNOTATOR} printable characters without leading or trailing "
-            f"spaces, got {value!r}"
+            f"expected 1 to {MAX_ANNOTATOR} characters that can be seen, without leading or "
+            f"trailing spaces, got {printable(repr(value))}"
         )
     return value
 

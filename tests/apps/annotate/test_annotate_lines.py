@@ -207,9 +207,17 @@ def test_only_one_key_is_asked_about(town: Town) -> None:
     assert answers(town) == [("o1", "den")]
 
 
-@pytest.mark.parametrize("name", ["", " ann", "a\tb", "x" * 101])
+@pytest.mark.parametrize("name", ["", " ann", "a\tb", "x" * 101, "a\u3164", "b\u202eb"])
 def test_invalid_name_is_refused(town: Town, name: str) -> None:  # noqa: ARG001
-    assert "expected 1 to 100 printable characters without leading" in wrong("--as", name)
+    assert "expected 1 to 100 characters that can be seen, without" in wrong("--as", name)
+
+
+@pytest.mark.parametrize(
+    "name", ["\u7530\u4e2d\u3000\u82b1\u5b50", "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627"]
+)
+def test_names_are_written_as_in_japanese_and_persian(town: Town, name: str) -> None:
+    done("--as", name, lines="n den\n")
+    assert town.said("answers")[0].annotator == name
 
 
 def test_without_a_name_it_is_that_of_the_login(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def config(tmp_path: Path) -> Path:
         (["--bind", "127.0.0.1:0", "--behind-proxy", "--as", "ann"], "without a proxy"),
         (["--bind", "127.0.0.1:0", "--behind-proxy"], "--behind-proxy needs --host NAME"),
         (["--as", "ann", "--invites", "x.json"], "--as requires no login"),
-        (["--as", " ann"], "printable characters"),
+        (["--as", " ann"], "characters that can be seen"),
         (["--bind", "8080"], "expected HOST:PORT"),
         (["--bind", "::1:8080"], "expected HOST:PORT"),
         (["--bind", "127.0.0.1:99999"], "expected HOST:PORT"),
