@@ -132,12 +132,16 @@ class Wanted:
 
 
 def _is_meant(typed: str | None, *found: object) -> bool:
-    """Whether a typed text stands for one of these, or for all."""
+    """Whether a typed text stands for one of these, or for all; it may be as it is shown."""
     if typed is None:
         return True
-    forms = [normalize("NFC", str(one)) for one in found if one is not None]
+    forms = [_composed(str(one)) for one in found if one is not None]
     forms += [f"{one:.0f}" for one in found if isinstance(one, float) and one.is_integer()]
-    return normalize("NFC", typed) in forms
+    return _composed(typed) in forms
+
+
+def _composed(text: str) -> str:
+    return printable(normalize("NFC", text))
 
 
 def audit_labels(

@@ -53,7 +53,7 @@ from streamgp.apps.replay.results import (
     write_results,
 )
 from streamgp.base import State
-from streamgp.common.printable import HiddenLabels, printable
+from streamgp.common.printable import HiddenLabels, cut, printable
 from streamgp.config import build
 from streamgp.config.settings import Config
 from streamgp.interactive import Input, Message, Prediction, Rejected
@@ -369,5 +369,5 @@ def _note_labels(played: Played, notes: Notes) -> None:
         if len(forms) > 1:
             notes(
                 f"label {printable(label)[:80]} is written in {len(forms)} Unicode forms, which "
-                f"count as different labels: {', '.join(forms)[:200]}; write it in one"
+                f"count as different labels: {cut(', '.join(forms), 200)}; write it in one"
             )

@@ -80,13 +80,20 @@ def test_events_are_chosen_by_annotator_label_and_time(small: Small) -> None:
     assert "the last 1 of them shown" in small.done("audit", "--label", "hall", "--last", "1")
 
 
-def test_a_name_and_a_label_are_found_in_another_unicode_form(small: Small) -> None:
+def test_a_name_and_a_label_are_found_in_another_unicode_form_and_as_they_are_shown(
+    small: Small,
+) -> None:
     small.put(small.event("e9", "k1", x={"light": 9.0}))
     small.work()
     request = [m for m in small.said("requests") if isinstance(m, LabelRequest)][-1]
-    small.answer(request, "cafe\u0301", annotator="Zoe\u0308")
+    small.answer(request, "cafe\u0301", annotator="Zoe\u0308\u202e")
     small.work()
-    for typed in (("--annotator", "Zo\u00eb"), ("--label", "caf\u00e9")):
+    shown = "Zo\u00eb\\u202e"
+    for typed in (
+        ("--annotator", "Zo\u00eb\u202e"),
+        ("--annotator", shown),
+        ("--label", "caf\u00e9"),
+    ):
         assert {row["event_id"] for row in rows(small, *typed)} == {"e9"}
     assert "no annotator 'None'" in small.wrong("audit", "--annotator", "None")
 
