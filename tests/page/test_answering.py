@@ -445,6 +445,46 @@ def test_single_keys_can_be_turned_off(scene: PageScene, look: Look) -> None:
     expect(page.locator(f'{CARD}[data-card="{first}"]')).to_have_count(0)
 
 
+KEYS = {
+    "a digit": ("3", "Digit3", False, "3"),
+    "Persian": ("\u06f3", "Digit3", False, "3"),
+    "French": ('"', "Digit3", False, "3"),
+    "French, a sign": ("-", "Digit6", False, "-"),
+    "French, below Latin letters": (",", "KeyM", False, ","),
+    "French, moved": ("w", "KeyZ", False, "w"),
+    "English": ("#", "Digit3", True, "#"),
+    "German": ("/", "Digit7", True, "/"),
+    "Hebrew": ("\u05d3", "KeyS", False, "s"),
+    "Hebrew, no letter elsewhere": ("\u05e3", "Semicolon", False, "\u05e3"),
+    "Russian": ("\u0412", "KeyD", True, "D"),
+    "Turkish": ("\u0131", "KeyI", False, "i"),
+    "Arabic": ("\u061f", "Slash", True, "?"),
+    "none that types": ("Enter", "Enter", False, "Enter"),
+}
+
+
+def test_keys_of_other_scripts_mean_what_is_usually_at_their_place(
+    scene: PageScene, look: Look
+) -> None:
+    page = opened(scene, look, 1)
+    meant = page.evaluate(
+        """async (keys) => {
+          const { keyOf } = await import("/static/dom.js");
+          return keys.map(([key, code, shiftKey]) => keyOf({ key, code, shiftKey }));
+        }""",
+        [key[:3] for key in KEYS.values()],
+    )
+    assert dict(zip(KEYS, meant, strict=True)) == {name: key[3] for name, key in KEYS.items()}
+    page.wait_for_timeout(300)  # keys are off just after a card has appeared
+    page.evaluate(
+        "([key, code]) => document.body.dispatchEvent("
+        "new KeyboardEvent('keydown', { key, code, bubbles: true }))",
+        KEYS["Persian"][:2],
+    )
+    all_sent(page)
+    assert given(scene) == {"e0": ROOMS[2]}
+
+
 def test_screen_reader_is_led_to_what_is_said_when_nothing_waits(
     scene: PageScene, look: Look
 ) -> None:

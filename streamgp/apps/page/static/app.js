@@ -4,7 +4,7 @@ import { get, listen, now, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
-import { button, byId, drawn, element, isTyping, printable, remember, remembered } from "./dom.js";
+import { button, byId, drawn, element, isTyping, keyOf, printable, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
 
@@ -258,10 +258,11 @@ function pressed(event) {
     if (wasTyping) offUntil = performance.now() + OFF_MS;
     return;
   }
-  if (event.key === "?") showHelp(desk.me);
-  else if (event.key === "p") togglePause();
-  else if (view === null && event.key === "u" && !desk.paused) desk.undo();
-  else if (view === null || desk.current === null || !view.press(event.key)) return;
+  const key = keyOf(event);
+  if (key === "?") showHelp(desk.me);
+  else if (key === "p") togglePause();
+  else if (view === null && key === "u" && !desk.paused) desk.undo();
+  else if (view === null || desk.current === null || !view.press(key)) return;
   event.preventDefault();
 }
 

@@ -97,6 +97,17 @@ export function isTyping(target) {
   return target.matches("input:not([type=checkbox], [type=radio], [type=button], [type=range])");
 }
 
+/** Return the key of a command: what it types or, in other scripts and for the digits of French, what is usually at its place. */
+export function keyOf({ key, code, shiftKey }) {
+  const place = /^(?:Key(.)|Digit(.)|Slash)$/.exec(code);
+  if (place === null || key.length !== 1 || /[a-z0-9/?+.,-]/i.test(key)) return key;
+  const [, letter, digit] = place;
+  if (digit !== undefined) return shiftKey ? key : digit;
+  if (/[ -~]/.test(key)) return key;
+  const [low, high] = letter === undefined ? "/?" : [letter.toLowerCase(), letter];
+  return shiftKey ? high : low;
+}
+
 /** Return a unique id; `crypto.randomUUID` exists only on HTTPS and localhost. */
 export function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
