@@ -103,6 +103,10 @@ def can_be_written(number: float) -> bool:
 
 # Separators before the precision of a number.
 _PLUS_MINUS = re.compile(r"\s*(?:±|\+/?-)\s*")
+# Keyboards of Japanese type wide digits, those of Arabic and Persian their own.
+_IN_ASCII = str.maketrans("\uff0b\uff0d\u2212\uff0c\uff0e\u066b", "+--,..") | {
+    zero + i: str(i) for zero in (0x660, 0x6F0, 0xFF10) for i in range(10)
+}
 # In English a thousand times as much as in German.
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 
@@ -123,7 +127,7 @@ def parse_number(text: str) -> tuple[float, float | None]:
     ((21.5, None), (21.5, 0.5), (-3.0, 1.0))
 
     """
-    number, *exact = _PLUS_MINUS.split(text.strip(), maxsplit=1)
+    number, *exact = _PLUS_MINUS.split(text.strip().translate(_IN_ASCII), maxsplit=1)
     for each in (number, *exact):
         if _THOUSANDS.fullmatch(each):
             raise ValueError(

@@ -1099,11 +1099,19 @@ def test_a_search_says_what_enter_takes(scene: PageScene, look: Look) -> None:
         expect(page.locator("#found")).to_have_text(said)
 
 
+# Of a Japanese keyboard, and of Arabic and Persian ones.
+OTHER_DIGITS = {
+    "\uff0d\uff12\uff11\uff0e\uff15": -21.5,
+    "\u0662\u06f1\u066b\u0665": 21.5,
+    "21\u00b2": None,
+}
+
+
 @pytest.mark.parametrize(
     ("locale", "typed"),
     [
         ("de-DE", {"1.234": None, "-1.234": None, "1,234": 1.234, "0.125": 0.125, "21.5": 21.5}),
-        ("en-GB", {"1,234": None, "1.234": 1.234, "12,34": 12.34, "1234": 1234.0}),
+        ("en-GB", {"1,234": None, "1.234": 1.234, "12,34": 12.34, "1234": 1234.0, **OTHER_DIGITS}),
     ],
 )
 def test_a_number_that_may_mean_thousands_is_asked_about(
@@ -1120,7 +1128,7 @@ def test_a_number_that_may_mean_thousands_is_asked_about(
         typed.items(), page.evaluate(read, [*typed]), strict=True
     ):
         assert found == wanted, text
-        if wanted is None:
+        if wanted is None and "234" in text:
             assert "1234" in why
             assert ("1,234" if locale == "de-DE" else "1.234") in why
 

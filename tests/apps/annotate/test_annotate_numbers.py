@@ -145,6 +145,8 @@ def test_what_is_no_number_is_refused_as_such(text: str) -> None:
         ("21,5 ± 0,25", (21.5, 0.25)),
         ("0,125", (0.125, None)),
         ("1.234", (1.234, None)),
+        ("\uff0d\uff12\uff11\uff0c\uff15 \u00b1 \uff10\uff0e\uff15", (-21.5, 0.5)),
+        ("\u0662\u06f1\u066b\u0665", (21.5, None)),
     ],
 )
 def test_numbers_as_people_write_them(text: str, found: tuple[float, float | None]) -> None:

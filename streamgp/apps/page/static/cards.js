@@ -31,15 +31,25 @@ export function why(card, revealed) {
 }
 
 // Is 1,234 in English, or 1.234 in German, a thousand times as much as it would be in the other language?
-const isAmbiguous = (written) => /^[-+\u2212]?[1-9]\d{0,2}[.,]\d{3}$/.test(written.trim()) && !written.includes(decimalSign());
+const isAmbiguous = (bare) => /^[-+]?[1-9]\d{0,2}[.,]\d{3}$/.test(bare) && !bare.includes(decimalSign());
+
+/** Return a typed number in ASCII: keyboards of Japanese type wide digits, those of Arabic and Persian their own. */
+const inAscii = (written) =>
+  written
+    .trim()
+    .replace(/[\uff01-\uff5e]/g, (c) => String.fromCharCode(c.charCodeAt(0) - 0xfee0))
+    .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (c) => String(c.charCodeAt(0) % 16))
+    .replace(/\u2212/g, "-")
+    .replace("\u066b", ".");
 
 /**
  * Parse a number typed by a person; null if it is not valid. Point and comma both separate decimals,
  * but the one that separates thousands in the page's language not where it may mean them.
  */
 export function typedNumber(written) {
-  const bare = written.trim().replace(/\u2212/g, "-").replace(",", ".");
-  if (isAmbiguous(written)) return null;
+  const typed = inAscii(written);
+  if (isAmbiguous(typed)) return null;
+  const bare = typed.replace(",", ".");
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(bare)) return null;
   const value = Number(bare);
   return Number.isFinite(value) ? value : null;
@@ -47,8 +57,9 @@ export function typedNumber(written) {
 
 /** Return why a typed text is no number. */
 export function whyNoNumber(written) {
-  if (!isAmbiguous(written)) return text("number.none");
-  const [whole, decimals] = written.trim().split(/[.,]/);
+  const typed = inAscii(written);
+  if (!isAmbiguous(typed)) return text("number.none");
+  const [whole, decimals] = typed.split(/[.,]/);
   return text("number.ambiguous", { whole: whole + decimals, fraction: whole + decimalSign() + decimals });
 }
 
