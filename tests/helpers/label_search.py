@@ -8,12 +8,19 @@ unique is found by typing them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from unicodedata import combining, normalize
+from unicodedata import combining, name, normalize
 
 from connectors.annotation.label_text import shown_label
 from connectors.annotation.timeline import typed_label
 from streamgp.base import Label
 
+OTHERS = (
+    "\u063a\u0631\u0641\u0629 \u0661",
+    "\u5185\u79d1\u75c5\u68df",
+    "\u30d1\u30b9",
+    "\u0e17\u0e35\u0e48 \u0e1a\u0e49\u0e32\u0e19",
+)
+"""Labels of other scripts: room 1 in Arabic, a ward of a hospital, a pass, a house in Thai."""
 _SEPARATORS = str.maketrans(dict.fromkeys(" -_./", " "))
 # Letters per typing error: one error in a word of four letters, two in one of eight.
 _LETTERS_PER_SLIP = 4
@@ -30,8 +37,15 @@ def folded(text: str) -> str:
 
     """
     decomposed = normalize("NFKD", text.casefold())
-    plain = "".join(c for c in decomposed if not combining(c)).translate(_SEPARATORS)
+    plain = "".join(c for c in decomposed if not is_accent(c)).translate(_SEPARATORS)
     return " ".join(plain.split())
+
+
+def is_accent(c: str) -> bool:
+    """Return whether this is an accent, or a point of Hebrew or Arabic; not a mark of Japanese."""
+    if combining(c) == 0 or "SOUND MARK" in name(c):
+        return False
+    return name(c).startswith(("COMBINING", "HEBREW", "ARABIC"))
 
 
 def search(query: str, labels: Sequence[Label], *, recent: Sequence[Label] = ()) -> list[Label]:
@@ -70,7 +84,7 @@ def near_duplicate(text: str, labels: Sequence[Label]) -> Label | None:
 
     Labels are near-duplicates if they differ only in case, accents and separators, or by one typing
     error per four letters, at most two: a letter added, missing, replaced, or two letters swapped.
-    Labels that differ in a digit are meant to differ.
+    Labels that differ in a digit or a Chinese character are meant to differ.
 
     Parameters
     ----------
@@ -92,7 +106,7 @@ def near_duplicate(text: str, labels: Sequence[Label]) -> Label | None:
         old = folded(_text(label)).replace(" ", "")
         most = min(len(new), len(old)) // _LETTERS_PER_SLIP
         slips = distance(new, old, most=min(most, _MOST_SLIPS))
-        if slips is not None and _digits(new) == _digits(old):
+        if slips is not None and _meant(new) == _meant(old):
             near.append((slips, i))
     return labels[min(near)[1]] if near else None
 
@@ -145,8 +159,8 @@ def _is_subsequence(wanted: str, label: str) -> bool:
     return all(letter in letters for letter in wanted if letter != " ")
 
 
-def _digits(text: str) -> str:
-    return "".join(filter(str.isdigit, text))
+def _meant(text: str) -> str:
+    return "".join(c for c in text if c.isdigit() or name(c, "").startswith("CJK UNIFIED"))
 
 
 def _text(label: Label) -> str:

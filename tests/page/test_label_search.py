@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers.label_search import distance, folded, near_duplicate, search
+from tests.helpers.label_search import OTHERS, distance, folded, near_duplicate, search
 
 words = st.text("abcäé -B1", min_size=1, max_size=8)
 
@@ -87,12 +87,16 @@ def test_distance_is_that_of_the_recursion(a: str, b: str, most: int) -> None:
         ("cafe", "Café"),
         ("room 3", None),
         ("room-2", "room 2"),
+        ("\u063a\u0631\u0641\u0629 \u0662", None),
+        ("\u063a\u0631\u0641\u0647 \u0661", "\u063a\u0631\u0641\u0629 \u0661"),
+        ("\u5916\u79d1\u75c5\u68df", None),
+        ("\u30d0\u30b9", None),
         ("hal", None),
         ("  ", None),
     ],
 )
 def test_near_duplicates_are_what_a_slip_of_a_finger_makes(text: str, near: str | None) -> None:
-    labels = ["hall", "kitchen", "living room", "Café", "room 1", "room 2", 7]
+    labels = ["hall", "kitchen", "living room", "Café", "room 1", "room 2", 7, *OTHERS]
     assert near_duplicate(text, labels) == near
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.label_search import near_duplicate, search
+from tests.helpers.label_search import OTHERS, near_duplicate, search
 from tests.helpers.page_scene import ROOMS, PageScene, known, label_request
 from tests.page.conftest import missing
 
@@ -19,8 +19,19 @@ except ImportError:  # the fixture of the browser says so
     expect = missing
 
 Look = Callable[..., Any]
-LETTERS = "abcdeéÄ -_12"
-LABELS = [*ROOMS, "Café Nord", "room 1", "room 2", "Straße", "naïve", "a", "walking", "walk"]
+LETTERS = "abcdeéÄ -_12\u0661\u0662\u5916\u30d1\u3099\u064e\u0e35"
+LABELS = [
+    *ROOMS,
+    "Café Nord",
+    "room 1",
+    "room 2",
+    "Straße",
+    "naïve",
+    "a",
+    "walking",
+    "walk",
+    *OTHERS,
+]
 
 
 def drawn(rng: random.Random) -> str:

@@ -40,13 +40,16 @@ export function withLabel(labels, label) {
   return place < 0 ? [...labels, label] : [...labels.slice(0, place), label, ...labels.slice(place)];
 }
 
+// Of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic; elsewhere marks make other letters.
+const ACCENTS = /[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670]/g;
+
 /** Return text without case and accents, and with single spaces. */
 export function plain(written) {
   return String(written)
     .toUpperCase() // turns ß into ss
     .toLowerCase()
     .normalize("NFKD")
-    .replace(/\p{M}/gu, "")
+    .replace(ACCENTS, "")
     .replace(/[\s_./-]+/gu, " ")
     .trim();
 }
@@ -79,13 +82,13 @@ export function distance(one, other, most = Infinity) {
 // As in connectors/annotation/label_text.py: one error per four letters, at most two.
 const LETTERS_PER_SLIP = 4;
 const MOST_SLIPS = 2;
-const digitsOf = (written) => written.replace(/\D/g, "");
+const meantOf = (written) => written.replace(/[^\p{Nd}\p{Script=Han}]/gu, "");
 
 /**
  * Return the existing label that a new one was probably meant to be, null if there is none.
  *
  * Near-duplicates differ in case, accents and separators, or by few typing errors; labels that
- * differ in a digit are meant to differ.
+ * differ in a digit or a Chinese character are meant to differ.
  */
 export function nearDuplicate(written, labels) {
   const wanted = plain(written).replaceAll(" ", "");
@@ -93,7 +96,7 @@ export function nearDuplicate(written, labels) {
   let least = Infinity;
   for (const label of labels) {
     const known = plain(shownLabel(label)).replaceAll(" ", "");
-    if (digitsOf(known) !== digitsOf(wanted)) continue;
+    if (meantOf(known) !== meantOf(wanted)) continue;
     const shorter = Math.min(known.length, wanted.length);
     const most = Math.min(MOST_SLIPS, Math.floor(shorter / LETTERS_PER_SLIP));
     const slips = distance(wanted, known, most);
