@@ -10,6 +10,7 @@ from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -410,6 +411,32 @@ def test_times_of_a_day_do_not_run_into_each_other(scene: PageScene, look: Look)
         return found;
     })"""
     assert page.evaluate(overlaps) == []
+
+
+def test_day_has_its_own_hours_when_clocks_change(scene: PageScene, look: Look) -> None:
+    """By the clock of Lord Howe that day has 24 hours and a half."""
+    scene.start()
+    drawn = """import("/static/charts.js").then(({ dayBand }) => [24, 6].map((hours) => {
+        const band = dayBand([{ at: AT, label: 0 }], AT, [0], hours);
+        const x = (one) => Number.parseFloat(one.getAttribute("x")) / 100;
+        return [[...band.querySelectorAll("text")].map((one) => [one.textContent, x(one)]),
+          x(band.querySelector(".now"))];
+    }))"""
+    for zone, day, length in (
+        ("Australia/Lord_Howe", "2026-04-05", 24.5),
+        ("Europe/Berlin", "2026-03-29", 23.0),
+    ):
+        page = look(timezone_id=zone)
+        at = datetime.fromisoformat(f"{day} 12:00").replace(tzinfo=ZoneInfo(zone)).timestamp()
+        (day_marks, day_now), (marks, now) = page.evaluate(drawn.replace("AT", str(at)))
+        noon = 12.0 + length - 24.0
+        assert day_marks == [
+            [str(hour), pytest.approx((hour + length - 24.0 if hour else 0.0) / length)]
+            for hour in (0, 6, 12, 18, 24)
+        ]
+        assert day_now == pytest.approx(noon / length)
+        assert [hour for hour, _ in marks] == [str(hour) for hour in range(9, 16)]
+        assert now == pytest.approx(0.5)
 
 
 # --- The colours and texts, without a browser

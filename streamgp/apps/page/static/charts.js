@@ -177,11 +177,11 @@ const metresShown = (metres) =>
 /** Draw hours of a day: the labels over time, and the time in question. */
 export function dayBand(moments, at, labels, hours) {
   const day = midnight(at);
-  const length = 3600 * hours;
+  const end = midnight(at, 24); // the day has 23 or 25 hours when clocks change
+  const length = hours === 24 ? end - day : 3600 * hours;
   // Centred on the time, but within the day.
-  const start = day + Math.min(86400 - length, Math.max(0, at - day - length / 2));
+  const start = Math.min(end - length, Math.max(day, at - length / 2));
   const x = (moment) => `${Math.min(100, Math.max(0, (100 * (moment - start)) / length))}%`;
-  const marks = hourMarks(start, length, day);
   return drawn(
     "svg",
     { class: "day-band", role: "img", "aria-label": text("day.spoken", { n: moments.length, time: timeOfDay(at) }) },
@@ -192,24 +192,28 @@ export function dayBand(moments, at, labels, hours) {
         tick(moment.label, labels, { x: x(moment.at), y: 9, height: 18, words: timeOfDay(moment.at) }),
       ),
     drawn("svg", { x: x(at), class: "now" }, drawn("path", { d: "M-5 0h10l-4 6v24h-2V6z" })),
-    marks.map((mark) => {
+    marksOf(start, length, hours).map(([mark, shown]) => {
       const share = (mark - start) / length;
       // If moved inwards, a time with minutes would overlap the next one.
       if (hours <= 1 && (share < 0.04 || share > 0.96)) return null;
       const anchor = share < 0.04 ? "start" : share > 0.96 ? "end" : "middle";
-      return drawn("text", { x: `${100 * share}%`, y: 44, "text-anchor": anchor }, hourShown(mark, day, hours));
+      return drawn("text", { x: `${100 * share}%`, y: 44, "text-anchor": anchor }, String(shown));
     }),
   );
 }
 
-/** Return round times within a span: every six hours of a day, every hour or every ten minutes. */
-function hourMarks(start, length, day) {
-  const step = { 86400: 21600, 21600: 3600 }[length] ?? 900;
-  const first = day + Math.ceil((start - day) / step - 1e-9) * step;
-  return Array.from({ length: Math.floor((start + length - first) / step + 1e-9) + 1 }, (_, i) => first + i * step);
+/** Return round times within a span as shown: every six hours of a day, every hour or every quarter of an hour. */
+function marksOf(start, length, hours) {
+  const isWithin = ([mark]) => mark >= start && mark <= start + length;
+  if (hours > 1) {
+    const step = hours === 24 ? 6 : 1;
+    const marks = Array.from({ length: 24 / step + 1 }, (_, i) => [midnight(start, i * step), i * step]);
+    // An hour that the clock leaves out in spring has no mark.
+    return marks.filter(([mark, hour]) => new Date(1000 * mark).getHours() === hour % 24).filter(isWithin);
+  }
+  const first = Math.ceil(start / 900 - 1e-9) * 900;
+  return Array.from({ length: 4 * hours + 1 }, (_, i) => [first + 900 * i, timeOfDay(first + 900 * i)]).filter(isWithin);
 }
-
-const hourShown = (mark, day, hours) => (hours > 1 ? String(Math.round((mark - day) / 3600)) : timeOfDay(mark));
 
 /** Draw the accuracy over time. */
 export function accuracyCurve(points) {

@@ -125,10 +125,10 @@ export function dayOf(at) {
   return new Intl.DateTimeFormat(locale, options).format(at * 1000);
 }
 
-/** Return the start of the day of a time, in this time zone, POSIX seconds. */
-export function midnight(at) {
+/** Return when an hour of the day of a time begins, by default the day, in this time zone, POSIX seconds. */
+export function midnight(at, hour = 0) {
   const day = new Date(at * 1000);
-  return new Date(day.getFullYear(), day.getMonth(), day.getDate()).getTime() / 1000;
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate(), hour).getTime() / 1000;
 }
 
 /** Return the day of a time as YYYY-MM-DD, in this time zone. */
