@@ -954,6 +954,22 @@ def test_quiet_hours_are_kept(scene: PageScene, look: Look) -> None:
     expect(page.locator(".rest")).to_contain_text("Questions wait until ")
 
 
+def test_days_begin_where_the_browser_is_unless_a_limit_was_saved_elsewhere(
+    scene: PageScene, look: Look
+) -> None:
+    page = opened(scene, look, 1, timezone_id="Asia/Kathmandu")
+    me = "async () => (await (await fetch('/api/me')).json()).preferences"
+    wait_until(lambda: page.evaluate(me)["time_zone"] in ("Asia/Kathmandu", "Asia/Katmandu"))
+    page.get_by_role("button", name="Preferences").click()
+    page.get_by_label("Maximum questions per day").fill("30")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    elsewhere = look(timezone_id="Europe/Berlin")
+    expect(elsewhere.locator(CARD)).to_be_visible()
+    kept = elsewhere.evaluate(me)
+    assert (kept["per_day"], kept["time_zone"][:8]) == (30, "Asia/Kat")
+
+
 @pytest.mark.parametrize("scene", [()], indirect=True)
 def test_undo_after_learning_revises_the_label(scene: PageScene, look: Look) -> None:
     """With a worker beside the page: the consensus log shows the revision."""

@@ -1,9 +1,9 @@
 /* Entry point of the page: connects the desk, the current card and its surroundings, and handles keys. */
 
-import { get, listen, now, Refused } from "./api.js";
+import { get, listen, now, put, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
-import { changeAnswer, isDialogOpen, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
+import { changeAnswer, isDialogOpen, ownZone, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
 import { button, byId, drawn, element, isTyping, keyOf, printable, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
@@ -76,9 +76,8 @@ function announcement(card) {
 
 async function showDay(card) {
   const at = card.occurred_at ?? card.asked_at;
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const key = card.key ?? null;
-  const asked = new URLSearchParams({ day: isoDay(at), tz: zone });
+  const asked = new URLSearchParams({ day: isoDay(at), tz: ownZone() });
   if (key !== null) asked.set("key", key);
   let moments = [];
   try {
@@ -341,6 +340,14 @@ async function whoAmI(asked) {
   }
 }
 
+/** Let days begin where this browser is, unless limits were set in the time zone of another one. */
+function followZone({ preferences = {} }) {
+  const { quiet_from: quiet, per_day: most, time_zone: zone } = preferences;
+  if (quiet !== null || most !== null || zone === ownZone()) return;
+  const following = { ...preferences, time_zone: ownZone() };
+  put("/api/preferences", following).then(() => Object.assign(preferences, following), () => {});
+}
+
 /** Learn what a server that was started again says differently, such as the question; cards to come show it. */
 async function renewMe() {
   try {
@@ -386,6 +393,7 @@ async function start() {
     return;
   }
   remember("me", me);
+  followZone(me);
   byId("connection").hidden = true;
   await readGuidelines(me);
   desk = new Desk(me, told);

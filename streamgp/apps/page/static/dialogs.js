@@ -317,7 +317,8 @@ export function showPreferences(desk, changed) {
   });
 }
 
-const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+/** Return the time zone of this browser. */
+export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 function preferencesOf(values) {
   const numberOf = (written) => (written === "" ? null : Number(written));
