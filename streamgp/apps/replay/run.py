@@ -316,7 +316,7 @@ def _play(
             weights=weights,
             forms=forms,
         )
-        _note_labels(played, notes)
+        _note_names(played, notes)
     return played, sink
 
 
@@ -355,19 +355,21 @@ def _go_on(replay: Replay, sink: ReplaySink, cut: Cut, on_event: Callable[[int],
         ) from None
 
 
-def _note_labels(played: Played, notes: Notes) -> None:
-    """Report labels with invisible characters, and those that look the same."""
+def _note_names(played: Played, notes: Notes) -> None:
+    """Report labels with invisible characters, and labels and keys that look the same."""
     met = HiddenLabels()
-    alike: dict[str, list[str]] = {}
-    for label in played.statistics.confusion.summary()["labels"]:
-        warning = met.warning(label)
-        if warning is not None:
-            notes(warning)
-        if isinstance(label, str) and not label.isascii():
-            alike.setdefault(normalize("NFC", label), []).append(ascii(label))
-    for label, forms in alike.items():
-        if len(forms) > 1:
-            notes(
-                f"label {printable(label)[:80]} is written in {len(forms)} Unicode forms, which "
-                f"count as different labels: {cut(', '.join(forms), 200)}; write it in one"
-            )
+    labels = played.statistics.confusion.summary()["labels"]
+    for warning in filter(None, map(met.warning, labels)):
+        notes(warning)
+    for what, names in (("label", labels), ("key", played.by_key)):
+        alike: dict[str, list[str]] = {}
+        for name in names:
+            if isinstance(name, str) and not name.isascii():
+                alike.setdefault(normalize("NFC", name), []).append(ascii(name))
+        for name, forms in alike.items():
+            if len(forms) > 1:
+                notes(
+                    f"{what} {printable(name)[:80]} is written in {len(forms)} Unicode forms, "
+                    f"which count as different {what}s: {cut(', '.join(forms), 200)}; write it in "
+                    "one"
+                )

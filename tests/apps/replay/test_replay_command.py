@@ -904,7 +904,7 @@ def test_a_label_that_hides_something_is_written_out_and_warned_of_and_kept(
     }
 
 
-def test_labels_that_look_the_same_are_told(tmp_path: Path) -> None:
+def test_labels_and_keys_that_look_the_same_are_told(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     text = "\n".join(["light,noise,phone,at,room", *rows(60)])
     log.write_text(text.replace(",den", ",de\u0301n", 5).replace(",den", ",d\u00e9n") + "\n")
@@ -914,6 +914,11 @@ def test_labels_that_look_the_same_are_told(tmp_path: Path) -> None:
     assert told.encode().decode("unicode_escape") in result.stderr
     assert r"'de\u0301n'" in result.stderr
     assert r"'d\xe9n'" in result.stderr
+    log.write_text(
+        "\n".join(["x,who,room", *("1,e\u0301,a", "2,\u00e9,b", "1,\u00e9,b") * 3]) + "\n"
+    )
+    said = replay(log, "--label", "room", "--key", "who").stderr
+    assert "note: key \u00e9 is written in 2 Unicode forms, which count as different keys: " in said
     both = result.stderr.count("note: ")
     log.write_text(log.read_text().replace("e\u0301", "\u00e9"))
     result = replay(log, "--label", "room", "--ignore", "at,phone")
