@@ -236,7 +236,7 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
         challenge(5, at=at, key=HOSTILE[0], given=HOSTILE[2], suggested=doubtful, annotator="<i>")
     )
     written = "<b>Dear Ann</b>,\n\n\tplease " + 400 * "read "
-    x = {"n": 1.0, "<i>name</i>": "<img src=x>", "mail": written, "wide": 18 * "W"}
+    x = {"n": 1.0, "<i>name</i>": "<img src=x>", "mail": written, "wide": 18 * "W", "قهوة": 1.0}
     scene.write(label_request(6, at=at, key=HOSTILE[0], x=x, reason="<i>rule"))
     with (scene.directory / "w.toml").open("a") as file:  # a challenge of <i>, shown to others
         file.write("[people]\nowners = false\n")
@@ -255,6 +255,9 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
         assert foreign_elements(page) == 0
         assert "broken" not in page.title()
         if n == 1:
+            expect(page.locator(".feature .name", has_text="قهوة")).to_have_css(
+                "text-align", "left"
+            )
             for value in page.locator(".feature .value").all():
                 assert value.evaluate("shown => shown.scrollWidth <= shown.clientWidth")
             page.get_by_role(
