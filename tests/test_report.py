@@ -39,8 +39,8 @@ def test_table_fits_80_columns_and_cuts_no_word() -> None:
     assert "…" not in text
 
 
-def test_long_key_widens_the_table_and_is_not_cut() -> None:
-    key = "0123456789abcdef" * 5
+@pytest.mark.parametrize("key", ["0123456789abcdef" * 5, "\u75c5\u9662" * 10])
+def test_long_key_widens_the_table_and_is_not_cut(key: str) -> None:
     assert key in table([row(key)], first="user").split()
 
 

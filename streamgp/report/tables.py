@@ -111,6 +111,7 @@ def text_table(
 ) -> str:
     """Lay out rows, each a name and cells, below titles; `first` as for `table`."""
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -123,7 +124,8 @@ def text_table(
         # Text, not str: a learner's name or a log's key must not be parsed as rich markup.
         grid.add_row(Text(printable(name)), *cells)
     # A long key makes the table wider; it is never truncated.
-    longest = max((len(word) for name, _ in rows for word in printable(name).split()), default=0)
+    words = (word for name, _ in rows for word in printable(name).split())
+    longest = max(map(cell_len, words), default=0)
     width = max(MINIMAL_WIDTH, longest + _WIDTH_OF_NUMBERS)
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, emoji=False)
