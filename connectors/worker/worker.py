@@ -43,7 +43,7 @@ from connectors.worker.settings import (
     check_share,
 )
 from streamgp.base import FeatureName
-from streamgp.common.printable import HiddenLabels, hidden_characters
+from streamgp.common.printable import HiddenLabels
 from streamgp.interactive.messages import Event, Rejected
 
 # --- One membership in the group, from joining to leaving.
@@ -254,13 +254,13 @@ class Session:
         self._warn_of_hidden(batch.labels)
 
     def _warn_of_hidden(self, labels: Sequence[tuple[Record, str]]) -> None:
-        """Warn of each new label with invisible characters, by its position, not by its text."""
+        """Warn of each new label that may look like another, by its position, not by its text."""
         for record, label in labels:
-            if self._hidden.is_new(label):
+            if found := self._hidden.characters(label):
                 self._log.warning(
                     "hidden-characters",
                     **self._place(record),
-                    characters=hidden_characters(label)[:5],
+                    characters=found[:5],
                     consequence="a label may look like another one",
                 )
 

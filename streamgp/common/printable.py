@@ -119,43 +119,62 @@ def path_text(path: str | Path) -> str:
 
 
 class HiddenLabels:
-    r"""Labels met so far that hold invisible characters, to warn of each once.
+    r"""Labels met so far that may look like another one, to warn of each once.
+
+    They hold invisible characters, or are written in another Unicode form than one met before.
 
     Examples
     --------
     >>> met = HiddenLabels()
     >>> print(met.warning("kit\u200bchen"))
     label kit\u200bchen holds what cannot be seen (U+200B); it may look like another one
-    >>> met.warning("kit\u200bchen"), met.warning("kitchen"), met.warning(7)
+    >>> met.warning("kit\u200bchen"), met.warning("kitchen"), met.warning("caf\u00e9")
     (None, None, None)
+    >>> print(met.warning("cafe\u0301").replace("\u0301", ""))
+    label cafe looks like another one, in another Unicode form (here with U+0065, U+0301)
 
     """
 
     MOST = 100
     """Largest number of labels warned of, so that a client cannot flood the log."""
+    _MOST_FORMS = 10_000
 
+    # _met    labels warned of
+    # _forms  labels that are not ASCII, by their composed form, each as it was met first
     def __init__(self) -> None:
         self._met: set[str] = set()
+        self._forms: dict[str, str] = {}
 
     def warning(self, label: object) -> str | None:
         """Return the warning for a label; None if there is none, or it was given before."""
-        if not self.is_new(label):
+        which = ", ".join(self.characters(label)[:5])
+        if not which:
             return None
         assert isinstance(label, str)
-        which = ", ".join(hidden_characters(label)[:5])
-        return (
-            f"label {printable(label)[:80]} holds what cannot be seen ({which}); it may look like "
-            "another one"
-        )
+        shown = printable(label)[:80]
+        if hidden_characters(label):
+            return (
+                f"label {shown} holds what cannot be seen ({which}); it may look like another one"
+            )
+        return f"label {shown} looks like another one, in another Unicode form (here with {which})"
 
-    def is_new(self, label: object) -> bool:
-        """Return whether a label calls for a warning that was not given before."""
+    def characters(self, label: object) -> list[str]:
+        """Return the code points that a label has to be warned of for; none if it was before."""
         if not isinstance(label, str) or label.isascii() or label in self._met:
-            return False
-        if len(self._met) >= self.MOST or not hidden_characters(label):
-            return False
+            return []
+        found = hidden_characters(label)
+        if not found and (like := self._first_form(label)) != label:
+            found = [f"U+{ord(c):04X}" for c in dict.fromkeys(label) if c not in like]
+        if not found or len(self._met) >= self.MOST:
+            return []
         self._met.add(label)
-        return True
+        return found
+
+    def _first_form(self, label: str) -> str:
+        composed = unicodedata.normalize("NFC", label)
+        if len(self._forms) >= self._MOST_FORMS:
+            return self._forms.get(composed, label)
+        return self._forms.setdefault(composed, label)
 
 
 def _characters(text: str) -> Iterator[tuple[str, bool]]:

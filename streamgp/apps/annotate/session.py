@@ -330,7 +330,7 @@ class Answering:
         self._is_empty = self._question is None
 
     def _warn_of_hidden(self, request: Request) -> None:
-        """Warn of each new label with invisible characters."""
+        """Warn of each new label that may look like another one."""
         for label in self._live.inbox.classes(request.key):
             warning = self._hidden.warning(label)
             if warning is not None:

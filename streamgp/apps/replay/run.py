@@ -53,7 +53,7 @@ from streamgp.apps.replay.results import (
     write_results,
 )
 from streamgp.base import State
-from streamgp.common.printable import HiddenLabels, cut, printable
+from streamgp.common.printable import HiddenLabels, cut, hidden_characters, printable
 from streamgp.config import build
 from streamgp.config.settings import Config
 from streamgp.interactive import Input, Message, Prediction, Rejected
@@ -359,8 +359,9 @@ def _note_names(played: Played, notes: Notes) -> None:
     """Report labels with invisible characters, and labels and keys that look the same."""
     met = HiddenLabels()
     labels = played.statistics.confusion.summary()["labels"]
-    for warning in filter(None, map(met.warning, labels)):
-        notes(warning)
+    for label in labels:
+        if isinstance(label, str) and hidden_characters(label) and (said := met.warning(label)):
+            notes(said)
     for what, names in (("label", labels), ("key", played.by_key)):
         alike: dict[str, list[str]] = {}
         for name in names:

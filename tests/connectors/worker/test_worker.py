@@ -401,7 +401,8 @@ def test_failures_are_reported_by_where_the_records_lie_and_no_more_than_five_of
 def test_a_label_that_hides_something_is_logged_once_without_the_label(logged):
     topics = MemoryTopics()
     hidden = "kit\u200bchen"
-    put(topics, event(1, y=hidden), event(2, y=hidden), event(3, y="küche"))
+    put(topics, event(1, y=hidden), event(2, y=hidden), event(3, y="k\u00fcche"))
+    put(topics, event(4, y="ku\u0308che"), event(5, y="k\u00fcche"), event(6, y="ku\u0308che"))
     work(topics)
     assert logged("hidden-characters") == [
         {
@@ -410,7 +411,14 @@ def test_a_label_that_hides_something_is_logged_once_without_the_label(logged):
             "offset": 0,
             "characters": ["U+200B"],
             "consequence": "a label may look like another one",
-        }
+        },
+        {
+            "topic": "events",
+            "partition": 0,
+            "offset": 3,
+            "characters": ["U+0075", "U+0308"],
+            "consequence": "a label may look like another one",
+        },
     ]
     assert next(line.y for line in said(topics, "consensus")) == hidden
 
