@@ -91,7 +91,7 @@ def parse_label(text: str, known: Sequence[Label]) -> Label:
 
 
 def _without_case(text: str) -> str:
-    return normalize("NFC", text.casefold())
+    return normalize("NFC", text.lower())  # not casefold: "Maße" is not "Masse"
 
 
 def can_be_written(number: float) -> bool:

@@ -139,6 +139,8 @@ def test_new_text_in_quotes_is_that_text(text: str) -> None:
         ("attic", [], "attic"),
         (" attic ", ["hall"], "attic"),
         ("Hall", ["hall"], "hall"),
+        ("\u00fcBUNG", ["\u00dcbung"], "\u00dcbung"),
+        ("Ma\u00dfe", ["Masse"], "Ma\u00dfe"),
         ("7", [], 7),
         ("7", [1, 2], 7),
         ("7", ["1", "2"], "7"),
