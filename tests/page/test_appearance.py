@@ -566,6 +566,15 @@ def test_older_browsers_know_all_that_is_used(path: Path) -> None:
     assert [found[0] for new in TOO_NEW for found in re.finditer(new, code, re.MULTILINE)] == []
 
 
+def test_words_are_typed_in_their_own_direction() -> None:
+    field = r'"input", \{\s*type: "(?:text|search)",(?! inputmode: "decimal")[^}]*'
+    fields = [
+        found for path in STATIC.glob("*.js") for found in re.findall(field, path.read_text())
+    ]
+    assert len(fields) == 5
+    assert all('dir: "auto"' in found for found in fields)
+
+
 def test_every_script_is_loaded_at_once() -> None:
     """Not each when another one imports it: on a slow network that is one more wait each."""
     markup = (STATIC / "index.html").read_text()

@@ -188,7 +188,7 @@ class View {
   }
 
   askNote() {
-    const field = element("input", { type: "text", id: "note", maxlength: "500", autocomplete: "off", value: this.state.note });
+    const field = element("input", { type: "text", dir: "auto", id: "note", maxlength: "500", autocomplete: "off", value: this.state.note });
     const keep = (flag) => {
       Object.assign(this.state, { flag, note: flag ? field.value.trim() : "" });
       this.leave();
@@ -208,7 +208,7 @@ class View {
 
   /** Ask for a label that is not in the list; `written` is what was typed so far. */
   askNew(written) {
-    const field = element("input", { type: "text", id: "new-label", autocomplete: "off", maxlength: "1000", value: written });
+    const field = element("input", { type: "text", dir: "auto", id: "new-label", autocomplete: "off", maxlength: "1000", value: written });
     const said = element("div", { class: "did-you-mean", role: "status" });
     const submit = (event) => {
       event.preventDefault();
@@ -326,6 +326,7 @@ class Picker {
   searchField() {
     const field = element("input", {
       type: "search",
+      dir: "auto",
       id: "search",
       autocomplete: "off",
       autocapitalize: "none",

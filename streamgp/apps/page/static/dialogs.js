@@ -144,7 +144,7 @@ function labelChoice({ labels = [], label: current }, pick) {
   const others = (labels ?? []).filter((label) => label !== current);
   const list = element("div", { class: gridOf(others) });
   // With few labels to choose from, the keyboard of a phone would only hide them.
-  const field = element("input", { type: "search", id: "other-label", autocomplete: "off", autofocus: others.length > FEW });
+  const field = element("input", { type: "search", dir: "auto", id: "other-label", autocomplete: "off", autofocus: others.length > FEW });
   const found = () => {
     const matching = search(field.value, others);
     const near = matching.length === 0 ? nearDuplicate(field.value, others) : null;
@@ -178,7 +178,7 @@ function labelChoice({ labels = [], label: current }, pick) {
 /** Rename a label, or merge it into another one. */
 function renameLabel(key, labels, desk) {
   const old = element("select", { id: "old-label" }, labels.map((label, i) => element("option", { value: String(i) }, shownLabel(label))));
-  const field = element("input", { type: "text", id: "renamed", autocomplete: "off", maxlength: "1000", list: "known-labels" });
+  const field = element("input", { type: "text", dir: "auto", id: "renamed", autocomplete: "off", maxlength: "1000", list: "known-labels" });
   const said = element("p", { class: "said", role: "status" });
   const submit = (event) => {
     event.preventDefault();
