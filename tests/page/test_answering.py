@@ -1149,6 +1149,22 @@ def test_a_number_that_may_mean_thousands_is_asked_about(
             assert ("1,234" if locale == "de-DE" else "1.234") in why
 
 
+def test_a_tab_that_ended_while_the_clock_was_wrong_keeps_no_answers_back(
+    scene: PageScene, look: Look
+) -> None:
+    """Without locks, as on plain HTTP, a tab notes until when the others wait for it."""
+    page = opened(scene, look, 1, alone=True)
+    page.add_init_script("Object.defineProperty(navigator, 'locks', { get: () => undefined });")
+    page.evaluate(
+        "localStorage.setItem('streamgp.streamgp.outbox', JSON.stringify("
+        "{ own: '1', until: Date.now() + 365 * 86_400_000 }))"
+    )
+    page.reload()
+    expect(page.locator(CARD)).to_be_visible()
+    press(page, "3")
+    all_sent(page)
+
+
 # Firefox does, where cookies are blocked.
 _REFUSES_MORE = """
     const refuse = () => { throw new DOMException("The operation is insecure.", "SecurityError") };

@@ -115,7 +115,8 @@ async function exclusively(task) {
   const own = newId();
   for (;;) {
     const holder = remembered(LOCK, null);
-    if (holder === null || holder.until < Date.now()) {
+    // No end is that far ahead, unless the clock was set back since.
+    if (holder === null || holder.until < Date.now() || holder.until > Date.now() + 1000 * LOCK_S) {
       remember(LOCK, { own, until: Date.now() + 1000 * LOCK_S });
       if (remembered(LOCK, { own }).own === own) break;
     }
