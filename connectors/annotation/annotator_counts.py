@@ -199,7 +199,7 @@ class AnnotatorCounts:
     def others(self, now: float, *, than: str) -> list[str]:
         """Return the other annotators who were active in the last two minutes, by name."""
         return sorted(
-            name for name, at in self._seen.items() if name != than and now - at <= SEEN_S
+            name for name, at in self._seen.items() if name != than and abs(now - at) <= SEEN_S
         )
 
     def _count_decision(self, asked: RequestKey) -> None:

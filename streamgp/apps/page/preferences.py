@@ -114,7 +114,8 @@ def pause_of(
     if per_day is not None and times.n_since(annotator, midnight.timestamp()) >= per_day:
         return Pause(until=(midnight + timedelta(days=1)).timestamp(), why="per_day")
     last, gap_s = times.last(annotator), preferences.gap_s
-    if last is not None and gap_s is not None and now < last + gap_s:
+    # An answer of much later was given while the clock was ahead.
+    if last is not None and gap_s is not None and abs(now - last) < gap_s:
         return Pause(until=last + gap_s, why="gap")
     return None
 

@@ -71,6 +71,7 @@ def test_the_gap_begins_with_the_last_answer() -> None:
     assert pause is not None
     assert (pause.why, pause.until) == ("gap", 1050.0)
     assert pause_of(wanted, "ann", times, 1050.0) is None
+    assert pause_of(wanted, "ann", times, 900.0) is None  # the clock was set back
     assert times.n_since("ann", 0.0) == 1
 
 

@@ -795,6 +795,7 @@ def test_others_are_who_was_here_in_the_last_two_minutes() -> None:
         desk.next(who, float(at))
     assert desk.others(120.0, than="bob") == ["ann", "cy"]
     assert desk.others(121.0, than="bob") == ["cy"]
+    assert desk.others(-3600.0, than="bob") == []  # the clock was set back
 
 
 def test_a_forgotten_key_leaves_nothing() -> None:
