@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from streamgp.base import Preset, Target
-from streamgp.config.settings import Config, People, Topics, Worker, resolved
+from streamgp.config.settings import Annotator, Config, People, Topics, Worker, resolved
 from streamgp.config.validation import shown
 from streamgp.query.registry import LEARNERS, Kind, rules
 
@@ -598,6 +598,8 @@ def _differing(section: msgspec.Struct, default: object) -> dict[str, Any]:
             continue
         if isinstance(value, msgspec.Struct):
             found[name] = _differing(value, getattr(default, name) if like else None)
+        elif name == "annotators":
+            found[name] = {key: _differing(one, Annotator()) for key, one in value.items()}
         elif value is not None:
             found[name] = msgspec.to_builtins(value)
     return found
@@ -611,8 +613,9 @@ def _lines(section: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     for name, value in section.items():
         if isinstance(value, Mapping):
             inner = (*path, name)
-            yield ""
-            yield f"[{'.'.join(map(_key, inner))}]"
+            if not value or not all(isinstance(one, Mapping) for one in value.values()):
+                yield ""
+                yield f"[{'.'.join(map(_key, inner))}]"
             yield from _lines(value, inner)
 
 

@@ -73,6 +73,9 @@ def test_a_configuration_comes_back_as_it_was(name: str) -> None:
 def test_what_is_as_by_default_is_left_out() -> None:
     assert toml(Config()) == ""
     assert toml(Config(seed=2)) == "seed = 2\n"
+    several = {"ann": settings.Annotator(error_rate=0.1), "bob": settings.Annotator()}
+    written = "\n[annotators.ann]\nerror_rate = 0.1\n\n[annotators.bob]\n"
+    assert toml(Config(annotators=several)) == written
 
 
 def test_file_begins_with_its_comment(tmp_path: Path) -> None:
