@@ -166,6 +166,8 @@ def counts_of_keys(by_key: Mapping[str | None, RunStatistics]) -> dict[str, Any]
 def _configuration(config: Config) -> dict[str, Any]:
     """Return the effective configuration: one annotator or several, not both."""
     settings: dict[str, Any] = msgspec.to_builtins(resolved(config))
+    for name in ("per_day", "at_start", "per_hour", "availability"):
+        del settings["questions"][name]  # they are part of the budget
     del settings["annotator" if config.annotators else "annotators"]
     if config.windows is None:
         del settings["windows"]

@@ -56,6 +56,15 @@ def test_no_key_and_not_all_of_them_are_asked_more_than_allowed(log: Path, tmp_p
     assert summary["results"]["n_asked"] == 30
 
 
+def test_limits_of_questions_are_shown_once_as_the_budget(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = replay(log, "[questions]\nper_day = 3\n", "--limit", "20", "--out", out)
+    assert result.exit_code == 0, result.output
+    settings = json.loads((out / "summary.json").read_text())["configuration"]
+    assert settings["budget"] == {"rule": "paced", "n": 3, "span_s": 86400.0, "at_start": 0}
+    assert "per_day" not in settings["questions"]
+
+
 def test_budgets_go_on_where_a_replay_was_cut(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
