@@ -81,7 +81,7 @@ class AnnotationInbox:
         Order of the label requests, see `connectors.annotation.open_questions.OpenQuestions`; for
         `useful`, pass predictions too.
     labels
-        Labels that are offered from the start, for every key.
+        Labels that are offered from the start, for every key, in this order.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class AnnotationInbox:
 
     # _waiting    the questions that wait for an answer
     # _keeps      whether answers and labels are kept
-    # _offered    the labels that are offered whether or not an event has them
+    # _offered    the labels that are offered whether or not an event has them, with their places
     # _own        for each annotator, the answers that they can take back
     # _said_by    the annotators who have answered about each event
     # _skipped    by annotator: the skipped requests, numbered in the order of skipping
@@ -139,7 +139,9 @@ class AnnotationInbox:
         self._own: dict[str, OwnAnswers] = {}
         self._said_by: dict[EventKey, set[str]] = {}
         self._with_classes = with_classes
-        self._offered = set(map(typed_label, labels))
+        self._offered: dict[Typed, int] = {}
+        for label in labels:
+            self._offered.setdefault(typed_label(label), len(self._offered))
         self.timeline = Timeline()
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
@@ -328,14 +330,17 @@ class AnnotationInbox:
         return now <= self._horizon_of(question)
 
     def classes(self, key: str | None) -> list[Label]:
-        """Return the labels offered for a key, numbers first."""
+        """Return the labels for a key: those offered to all as they came, then others, sorted."""
         if not self._with_classes:
             return []
-        known = self.timeline.choices(key)
-        if self._offered:
-            # A label that a program gave decomposed looks like the offered one: it takes its place.
-            known |= self._offered - set(map(_composed, known))
-        return _in_order(known)
+        places, known = self._offered, self.timeline.choices(key)
+        if not places:
+            return _in_order(known)
+        # A label that a program gave decomposed looks like the offered one: it takes its place.
+        known |= places.keys() - set(map(_composed, known))
+        return sorted(
+            _in_order(known), key=lambda y: places.get(_composed(typed_label(y)), len(places))
+        )
 
     def all_classes(self) -> list[Label]:
         """Return the labels known for any key, numbers first."""

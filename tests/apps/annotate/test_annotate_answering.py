@@ -143,7 +143,7 @@ def test_labels_of_the_configuration_can_be_chosen_from_the_start() -> None:
     person = Person(label("walking"), QUIT)
     sit(town, person, labels=("walking", "sitting"))
     (view,) = (one for one in person.views[:1] if one.question is not None)
-    assert [choice.label for choice in view.choices] == ["sitting", "walking"]
+    assert [choice.label for choice in view.choices] == ["walking", "sitting"]
     assert answers(town) == [("e1/label", "walking", None)]
 
 

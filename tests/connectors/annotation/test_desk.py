@@ -108,17 +108,17 @@ def test_questions_are_spread_over_what_was_predicted_the_most_doubtful_first() 
 
 
 def test_labels_are_offered_before_anybody_has_given_one() -> None:
-    """Beside those that were given, once each; a number and its text are two."""
+    """In their order, before those that were given; once each, a number and its text are two."""
     desk = desk_with(request("e1"), request("e2"), labels=("walking", "sitting", 2))
     card = desk.next("ann", 130.0)
     assert card is not None
-    assert card.labels == (2, "sitting", "walking")
+    assert card.labels == ("walking", "sitting", 2)
     for answer_id, label in (("c1", "walking"), ("c2", "running")):
         card = desk.next("ann", 130.0)
         assert card is not None
         reply = say(label, card=card.id, answer_id=answer_id)
         assert desk.reply("ann", reply, 131.0).answer.y == label  # type: ignore[union-attr]
-    assert desk.labels(None) == [2, "running", "sitting", "walking"]
+    assert desk.labels(None) == ["walking", "sitting", 2, "running"]
     numbers = desk_with(request("e1"), of_numbers=True, labels=())
     assert numbers.labels(None) == []
 
@@ -128,8 +128,8 @@ def test_an_offered_label_is_not_beside_the_same_that_was_given_decomposed() -> 
     given = Answer(
         request_id="e1/label", event_id="e1", y="cafe\u0301", answered_at=120.0, answer_id="p"
     )
-    desk = desk_with(request("e1"), request("e2"), given, labels=("caf\u00e9", "hall"))
-    assert desk.labels(None) == ["cafe\u0301", "hall"]
+    desk = desk_with(request("e1"), request("e2"), given, labels=("hall", "caf\u00e9"))
+    assert desk.labels(None) == ["hall", "cafe\u0301"]
 
 
 def say(label: str, *, card: str = "e1/label", answer_id: str = "c1", **fields: Any) -> Reply:
