@@ -170,7 +170,7 @@ class Letter:
     error
         What was wrong, one line.
     at
-        When it was rejected, POSIX seconds.
+        When it was rejected, by the time of its input, POSIX seconds.
 
     """
 

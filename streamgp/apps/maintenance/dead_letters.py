@@ -35,16 +35,16 @@ class Wanted:
     stage
         The stage that failed, as in `dlq.stage`; None for any.
     since
-        Only letters rejected at or after this time, POSIX seconds.
+        Only letters written at or after this time, POSIX seconds.
 
     """
 
     stage: str | None = None
     since: float | None = None
 
-    def fits(self, letter: Letter) -> bool:
+    def fits(self, record: Record, letter: Letter) -> bool:
         return (self.stage is None or letter.stage == self.stage) and (
-            self.since is None or letter.at >= self.since
+            self.since is None or record.at >= self.since
         )
 
 
@@ -88,12 +88,12 @@ def moment_of(text: str, now: float) -> float:
 
 def listing(topics: Topics, wanted: Wanted, last: int) -> str:
     """Return a table of the dead letters, oldest first."""
-    found = sorted(letters(topics, wanted), key=lambda pair: pair[1].at)
+    found = sorted(letters(topics, wanted), key=lambda pair: pair[0].at)
     shown = found[-last:]
     rows = [
         [
             _number_of(record),
-            clock_time(letter.at),
+            clock_time(record.at),
             _source_of(letter),
             printable(letter.stage),
             printable(letter.error),
@@ -166,7 +166,7 @@ def letters(topics: Topics, wanted: Wanted) -> Iterator[tuple[Record, Letter]]:
             letter = letter_of(record)
         except ValueError:
             continue  # from another program; `show` still shows it
-        if wanted.fits(letter):
+        if wanted.fits(record, letter):
             yield record, letter
 
 

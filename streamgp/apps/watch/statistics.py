@@ -293,7 +293,8 @@ class Watching(Joined):
     labels
         Numbers of lines of the consensus log: `learned`, `corrected` later, and `withdrawn`.
     last_letters
-        The most recent dead letters, the newest last, without their bytes.
+        The most recent dead letters, the newest last, without their bytes; `at` is when each was
+        written.
     unreadable
         Number of records among the outputs that no worker can have written, by topic.
 
@@ -438,7 +439,7 @@ class Watching(Joined):
             self.unreadable[record.topic] += 1
             return
         self.letters[letter.stage] += 1
-        self.last_letters.append(replace(letter, cause=None))
+        self.last_letters.append(replace(letter, cause=None, at=record.at))
 
 
 def _is_challenge(request_id: str | None) -> bool:

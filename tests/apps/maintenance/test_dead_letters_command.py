@@ -131,6 +131,14 @@ def test_list_can_be_narrowed(small: Small) -> None:
     )
 
 
+def test_a_letter_is_as_old_as_its_record_whatever_the_time_of_its_input(small: Small) -> None:
+    """Inputs may have waited, or bring the times of a recorded log."""
+    fields = {"event_id": "e1", "request_id": "e1/label", "answered_at": small.sent_at - 86400.0}
+    small.put(Answer(answer_id="a1", key="ann", y="hall", **fields))
+    small.work()
+    assert len(numbers(small, "--since", "1h")) == 1
+
+
 def test_empty_topic_is_an_empty_list(small: Small) -> None:
     assert small.done("dead-letters", LIST) == "0 dead letters\n"
 
