@@ -342,7 +342,13 @@ def find(name: str, where: str) -> Callable[..., Any]:
     try:
         found = getattr(module, attribute)
     except AttributeError:
-        names = [key for key in dir(module) if not key.startswith("_")]
+        # Without what the module imports from elsewhere.
+        at = {key: getattr(getattr(module, key), "__module__", "") for key in dir(module)}
+        names = [
+            key
+            for key, home in at.items()
+            if key[0] != "_" and f"{home}.".startswith(f"{module_name}.")
+        ]
         raise ConfigError(
             f"{where} is not allowed: {unknown(attribute, attribute, names)} in {module_name}"
         ) from None

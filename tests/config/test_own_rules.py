@@ -240,7 +240,8 @@ WRONG = {
         "SystemExit: 3"
     ),
     '[query]\nrule = "own_rules:Eagre"': (
-        'query.rule = "own_rules:Eagre" is not allowed: Eagre is not known, did you mean "Eager"?'
+        'query.rule = "own_rules:Eagre" is not allowed: Eagre is not known, did you mean "Eager"? '
+        "(allowed: Eager, Looking, Mute, Trusting, Twice, Weekly, scaled_bayes, smooth) in own"
     ),
     '[query]\nrule = "own_rules:number"': (
         'query.rule = "own_rules:number" is not allowed: number of own_rules is a int, expected a '
