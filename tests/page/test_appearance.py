@@ -153,6 +153,7 @@ def test_a_supervisor_takes_back_the_answer_of_another(
     page.get_by_role("button", name=opens).click()
     dialog = page.get_by_role("dialog", name=opens)
     expect(dialog.get_by_role("listitem")).to_have_count(3)
+    expect(dialog.locator(".what .quiet").first).to_contain_text("bob · ann · ")  # whose event
     page.evaluate(axe())
     for width, height in SIZES.values():
         page.set_viewport_size({"width": width, "height": height})

@@ -231,7 +231,8 @@ export async function showOthers() {
 
 function otherAnswer(one) {
   const name = element("bdi", {}, printable(one.annotator));
-  const what = element("span", { class: "what", tabindex: "-1" }, labelNode(one.label), element("span", { class: "quiet" }, name, ` · ${dayOf(one.at)}, ${timeOfDay(one.at)}`));
+  const whose = one.key === null || one.key === undefined ? [] : [" · ", element("bdi", {}, printable(one.key))];
+  const what = element("span", { class: "what", tabindex: "-1" }, labelNode(one.label), element("span", { class: "quiet" }, name, ...whose, ` · ${dayOf(one.at)}, ${timeOfDay(one.at)}`));
   const takeBack = async () => {
     undo.disabled = true;
     try {
