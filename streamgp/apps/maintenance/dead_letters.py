@@ -21,8 +21,8 @@ LetterPlace: TypeAlias = tuple[int, int]
 """Partition and offset of a dead letter."""
 
 _PLACE = re.compile(r"([0-9]{1,9}):([0-9]{1,18})")
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|h|d)")
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|m|h|d)")
+_SECONDS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PER_LINE = 16
 
 

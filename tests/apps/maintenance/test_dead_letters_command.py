@@ -150,7 +150,14 @@ def test_letters_of_others_are_left_out_of_the_list(small: Small) -> None:
 
 @pytest.mark.parametrize(
     ("text", "moment"),
-    [("30s", 9_970.0), ("15 min", 9_100.0), ("2h", 2_800.0), ("0.1 d", 1_360.0), ("60", 60.0)],
+    [
+        ("30s", 9_970.0),
+        ("15 min", 9_100.0),
+        ("15m", 9_100.0),
+        ("2h", 2_800.0),
+        ("0.1 d", 1_360.0),
+        ("60", 60.0),
+    ],
 )
 def test_moments_are_times_or_how_long_ago(text: str, moment: float) -> None:
     assert moment_of(text, now=10_000.0) == pytest.approx(moment)
