@@ -446,7 +446,10 @@ def why_unusable(record: Conversation, answer: Answer) -> str:
     if answer.declined:
         return f"event {record.event.event_id!r} has no such open request to decline"
     if answer.request_id is not None:
-        return f"request {answer.request_id!r} has already ended; supersede the last answer"
+        return (
+            f"request {answer.request_id!r} has already ended; to change the label, supersede the "
+            "last answer"
+        )
     return f"event {record.event.event_id!r} has its label; supersede the answer that gave it"
 
 

@@ -416,7 +416,7 @@ class TestAnswers:
         [decline] = loop.on_answer(answer(None, answer_id="a4"), 1.0)
         assert (by_request.fault, by_request.reason) == (
             "ended",
-            "request 'e/label' has already ended; supersede the last answer",
+            "request 'e/label' has already ended; to change the label, supersede the last answer",
         )
         assert (by_event.fault, by_event.reason) == (
             "ended",
