@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import chain
@@ -70,6 +71,8 @@ def explain(
     """
     if not data.strip():
         return "message must be JSON, got nothing"
+    if data.startswith(BOM_UTF8):
+        return "message must be JSON, got a byte order mark before it"
     try:
         plain = json.loads(data, parse_constant=_refuse_constant)
     except _NotFiniteError as constant:

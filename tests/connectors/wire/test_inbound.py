@@ -157,6 +157,7 @@ def test_what_a_terse_input_does_say_counts():
 
 BAD_BYTES = [
     (b"", "message must be JSON, got nothing"),
+    (b"\xef\xbb\xbf{}", "message must be JSON, got a byte order mark before it"),
     (b"hello", "message must be JSON, got malformed text: Expecting value"),
     (b'{"x":{"a":1}', "message must be JSON, got malformed text: "),
     (b'{"x":{"a":1}} x', "message must be JSON, got malformed text: "),
