@@ -32,7 +32,7 @@ export function averagesOf(feature) {
 export function shownValue(value, unit = null, digits = 4) {
   if (value === null || value === undefined) return "–";
   if (typeof value === "boolean") return text(value ? "value.yes" : "value.no");
-  const written = typeof value === "number" ? number(value, digits) : printable(value);
+  const written = typeof value === "number" ? number(value, digits) : String(value);
   return unit ? `${written}\u202f${unit}` : written;
 }
 
