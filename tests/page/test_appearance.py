@@ -276,7 +276,8 @@ def test_page_shows_what_cannot_be_seen_as_the_terminal_does(scene: PageScene, l
     texts = [
         "kitchen", "kit\u200bchen", "\u202eneddih", "kit\u200dchen", "caf\u00e9", "cafe\u0301",
         "\u0301", " \u0301a", "room\u00a01", "room\ufe0f", "1\ufe0f", "1\ufe0f\u20e3", "a\u3164b",
-        "a\u3000b", "a\u2800", "a\U000e0061", "so\u00adfa", "a\u2028b", "\u0661\u0662", "\uff17",
+        "a\u3000b", "\U0001f469\u3000b", "a\u2800", "a\U000e0061", "so\u00adfa",
+        "a\u2028b", "\u0661\u0662", "\uff17",
         "\u7530\u4e2d\u3000\u82b1\u5b50", "\u30ab\u3099\u30b9\u5ba4", "na\u00efve \U0001d4cd",
         "\U0001f469\u200d\u2695\ufe0f", "\U0001f469\U0001f3fd\u200d\U0001f467", "\u2764\ufe0f",
         "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",

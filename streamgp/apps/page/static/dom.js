@@ -37,7 +37,7 @@ function filled(made, properties, children) {
 
 // Characters that cannot be seen or turn the direction of writing, but for line breaks, and those that may.
 const DOUBTFUL = /[^\P{C}\t\n\r]|[\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{M}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/gu;
-const WIDE = /[\u3001-\ud7ff\uf900-\ufaff\uff01-\uff60\u{20000}-\u{3ffff}]/u;
+const WIDE = /[\u3001-\ud7ff\uf900-\ufaff\uff01-\uff60\u{1f300}-\u{1faff}\u{20000}-\u{3ffff}]/u;
 const JOINED = /[\p{M}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Extended_Pictographic}\p{Emoji_Modifier}]/u;
 
 /** Return a label, a key or a name with invisible characters escaped, as in streamgp/common/printable.py. */
