@@ -203,7 +203,9 @@ def float_of_text(cell: str) -> float | None:
             return _BOOLEANS[text]
         if is_no_number(text):
             return None
-        raise ValueError(f"must be a number or empty, got {cell!r:.60}") from None
+        # A dash that looks like a minus, as some spreadsheets write it.
+        hint = "; its minus is U+2212, which is no -" if "\N{MINUS SIGN}" in cell else ""
+        raise ValueError(f"must be a number or empty, got {cell!r:.60}{hint}") from None
     if "_" in cell:  # only Python reads 1_000 as a number
         raise ValueError(f"must be a number or empty, got {cell!r:.60}")
     if isfinite(value):

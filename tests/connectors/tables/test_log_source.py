@@ -473,6 +473,10 @@ def test_text_in_a_numeric_column_rejects_the_row_and_the_run_goes_on(tmp_path):
         ("1,1e999,p", "'b' must be finite, got '1e999'"),
         ("1_000,2,p", "'a' must be a number or empty, got '1_000'"),
         ("1.5.2,2,p", "'a' must be a number or empty, got '1.5.2'"),
+        (
+            "\u22125,2,p",
+            "'a' must be a number or empty, got '\u22125'; its minus is U+2212, which is no -",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_used_is_rejected_with_line_and_reason(tmp_path, row, reason):
