@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from river import metrics as river_metrics
 from river import naive_bayes
@@ -76,13 +76,16 @@ def test_something_but_not_everything_may_be_forgotten(value):
 
 
 @given(st.floats() | st.integers(-5, 5), st.integers(-3, 3))
+@example(float(2**63), 0)
 def test_whole_numbers_pass_from_the_least_on(value, least):
-    if math.isfinite(value) and value == int(value) and value >= least:
+    if math.isfinite(value) and value == int(value) and least <= value <= sys.maxsize:
         found = check_whole("n", value, least)
         assert found == value
         assert type(found) is int
     else:
-        with pytest.raises(ValueError, match=f"n must be a whole number of at least {least}, got"):
+        too_many = sys.maxsize < value < math.inf
+        wanted = f"from {least} to {sys.maxsize}" if too_many else f"of at least {least}"
+        with pytest.raises(ValueError, match=f"n must be a whole number {wanted}, got"):
             check_whole("n", value, least)
 
 
