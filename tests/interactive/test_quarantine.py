@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from river.compose import Discard
 
@@ -23,6 +23,7 @@ from streamgp.interactive import (
     People,
     Rejected,
     Retraction,
+    examples_in,
 )
 from streamgp.interactive.messages import ASKED_AGAIN, SET_ASIDE
 from streamgp.interactive.quarantine import Quarantine, judged
@@ -581,6 +582,8 @@ class NamesBob(SkepticalClassifier):
 
 @examples(3)
 @given(seed=st.integers(0, 10**6), n=st.integers(20, 45))
+@example(seed=1992, n=20)
+@example(seed=90208, n=20)
 def test_corrections_and_challenges_are_taken_back_too_and_a_restart_changes_nothing(seed, n):
     def model():
         review = LeaveOneOutReview(0.2, every=3)
@@ -598,18 +601,21 @@ def test_corrections_and_challenges_are_taken_back_too_and_a_restart_changes_not
         retractions = [m for m in messages if isinstance(m, Retraction)]
         if retractions:
             [retraction] = retractions
-            made = set(retraction.made)
+            made, at = set(retraction.made), messages.index(retraction)
+            before = log_of(messages[:at], log)  # challenges that just expired are settled first
             fresh = [
                 m
-                for m in messages[1 + messages.index(retraction) :]
+                for m in messages[at + 1 :]
                 if isinstance(m, LabelledExample)
                 and (m.event_id, m.revision) not in made
-                and m.sequence > log[-1].sequence
+                and m.sequence > before[-1].sequence
             ]
-            if not fresh:
-                expected = rebuilt(loop.model, words_without(log, "bob"))
+            # `words_without` knows no second answers; test_second_questions.py is about these.
+            if not fresh and not any(line.origin == "aggregated" for line in before):
+                expected = rebuilt(loop.model, words_without(before, "bob"))
                 assert known_of(loop.model) == known_of(expected)
         log = log_of(messages, log)
+        assert loop.model.as_held(examples_in(log)) == loop.model.examples()
         if step % 14 == 0:
             other = InteractiveLoop.restore(other.snapshot(), model())
         elif step % 14 == 7:
