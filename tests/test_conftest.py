@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.helpers import laws
 from tests.kafka_broker import Unavailable, _cache
@@ -94,6 +95,13 @@ def test_one_row_of_each_test_is_quick_but_none_with_a_broker_or_in_a_long_file(
     of_presets = [row for row in quick if not row.endswith("[memory]")]
     assert [row.partition("[")[0] for row in of_presets] == functions
     assert len(of_presets) < len(quick)
+
+
+@pytest.mark.parametrize("profile", ["ci", "nightly", "search", "quick"])
+def test_no_law_fails_for_the_time_that_it_takes(profile) -> None:
+    found = settings.get_profile(profile)
+    assert found.deadline is None
+    assert HealthCheck.too_slow in found.suppress_health_check
 
 
 @pytest.mark.parametrize(("by_profile", "drawn"), [(3, 6), (15, 30), (500, 600)])
