@@ -94,22 +94,25 @@ def refusal(server: ssl.SSLContext, client: ssl.SSLContext) -> str:
 
 
 @pytest.mark.parametrize(
-    ("host", "start", "end", "text"),
+    ("host", "start", "end", "reason", "cure"),
     [
-        ("localhost", 2020, 2021, "(certificate has expired); renew it on the broker"),
-        ("localhost", 2090, 2091, "not yet valid); is the clock of this machine right?"),
-        ("elsewhere", 2020, 2090, "write the broker's address as in its certificate"),
+        ("localhost", 2020, 2021, "certificate has expired", "renew it on the broker"),
+        # OpenSSL 3.6 goes on: "or the system clock is incorrect".
+        ("localhost", 2090, 2091, "not yet valid", "is the clock of this machine right?"),
+        ("elsewhere", 2020, 2090, "localhost", "write the broker's address as in its certificate"),
     ],
 )
 def test_a_certificate_of_the_broker_that_is_refused_is_told_with_its_cure(
-    tmp_path: Path, host: str, start: int, end: int, text: str
+    tmp_path: Path, host: str, start: int, end: int, reason: str, cure: str
 ) -> None:
     made = Certificates(tmp_path).made("server", host=host, start=f"{start}", end=f"{end}")
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(*made)
     said = refusal(server, ssl.create_default_context(cafile=str(tmp_path / "ca.pem")))
-    assert said.startswith("broker there shows a certificate that is not trusted")
-    assert said.endswith(text)
+    begins, _, rest = said.partition(" (")
+    assert begins == "broker there shows a certificate that is not trusted"
+    assert reason in rest
+    assert rest.endswith(f"); {cure}")
 
 
 def test_an_expired_certificate_of_the_client_is_no_reason_to_try_again(tmp_path: Path) -> None:
