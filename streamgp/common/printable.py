@@ -197,7 +197,8 @@ def _is_visible(c: str, before: str, after: str) -> bool:
         is_emoji = c == _EMOJI_SELECTOR and before in _EMOJI_PUNCTUATION
         return bool(before) and (is_key or is_emoji or unicodedata.category(before) in ("So", "Sm"))
     if c == "\N{IDEOGRAPHIC SPACE}":  # as in names in Japanese
-        return bool(before) and unicodedata.east_asian_width(before) in "WF"
+        is_after_wide = bool(before) and unicodedata.east_asian_width(before) in "WF"
+        return is_after_wide and bool(after.strip())
     if not c.isprintable() or any(first <= ord(c) <= last for first, last in _INVISIBLE):
         return False
     # A combining accent needs a base letter: alone it would change what is printed before the text.

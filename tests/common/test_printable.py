@@ -94,6 +94,7 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is(text: str) -> None:
         "a\u200db",
         "a\u200cb",
         "a\u3000b",
+        "\u5c45\u3000",
         "\u200dhall",
         "hall\u200d",
         "hall\ufe0f",

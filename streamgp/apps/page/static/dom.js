@@ -35,29 +35,57 @@ function filled(made, properties, children) {
   return made;
 }
 
-// Characters that cannot be seen or turn the direction of writing, but for line breaks, and those that may.
-const DOUBTFUL = /[^\P{C}\t\n\r]|[\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{M}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/gu;
+// Characters that may be invisible, or turn the direction of writing.
+const DOUBTFUL = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{M}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/u;
 const WIDE = /[\u3001-\ud7ff\uf900-\ufaff\uff01-\uff60\u{1f300}-\u{1faff}\u{20000}-\u{3ffff}]/u;
-const JOINED = /[\p{M}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Extended_Pictographic}\p{Emoji_Modifier}]/u;
+const FLAG = /\u{1f3f4}\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/gu;
+// The signs after which Indic scripts join letters, and letters that are joined in writing.
+const VIRAMA =
+  /[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d3b\u0d3c\u0d4d\u0dca\u0e3a\u0eba\u0f84\u1039\u103a\u1714\u1715\u1734\u17d2\u1a60\u1b44\u1baa\u1bab\u1bf2\u1bf3\u2d7f\ua806\ua82c\ua8c4\ua953\ua9c0\uaaf6\uabed]/;
+const CURSIVE = /(?=\p{Lo})[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}]/u;
+
+const SHORT = { 9: "\\t", 10: "\\n", 13: "\\r" };
 
 /** Return a label, a key or a name with invisible characters escaped, as in streamgp/common/printable.py. */
 export function printable(written) {
-  return String(written).replace(DOUBTFUL, (c, at, whole) => {
-    const before = [...whole.slice(Math.max(0, at - 2), at)].pop() ?? "";
-    const after = [...whole.slice(at + c.length, at + c.length + 2)][0] ?? "";
-    return isVisible(c, before, after, whole) ? c : escaped(c.codePointAt(0));
-  });
+  const text = String(written);
+  if (!DOUBTFUL.test(text)) return text;
+  const inFlag = new Set();
+  for (const { 0: flag, index } of text.matchAll(FLAG)) for (let i = 0; i < flag.length; i += 1) inFlag.add(index + i);
+  let before = ""; // the visible character before
+  let at = 0;
+  let shown = "";
+  for (const c of text) {
+    const [after = ""] = text.slice(at + c.length, at + c.length + 2);
+    const isShown = inFlag.has(at) || isVisible(c, before, after);
+    shown += isShown ? c : escaped(c.codePointAt(0));
+    before = isShown ? c : "";
+    at += c.length;
+  }
+  return shown;
 }
 
-function isVisible(c, before, after, whole) {
-  if (c === "\u3000") return WIDE.test(before);
-  if (/[\u200c\u200d]/.test(c)) return JOINED.test(before) && /[\p{L}\p{M}\p{Extended_Pictographic}]/u.test(after);
-  if (/[\ufe0e\ufe0f]/.test(c)) return /\p{Extended_Pictographic}/u.test(before) || (/[0-9#*]/.test(before) && after === "\u20e3");
-  if (/[\u{e0020}-\u{e007f}]/u.test(c)) return whole.includes("\u{1f3f4}"); // flags of a part of a country
-  return /(?!\p{Default_Ignorable_Code_Point})\p{M}/u.test(c) && /[^\p{C}\p{Z}]/u.test(before);
+function isVisible(c, before, after) {
+  if (!DOUBTFUL.test(c)) return true;
+  if (/[\u200c\u200d]/.test(c)) return joins(c, before, after);
+  if (/[\ufe0e\ufe0f]/.test(c)) {
+    const isKey = /[0-9#*]/.test(before) && after === "\u20e3";
+    return isKey || /[\p{So}\p{Sm}]/u.test(before) || (c === "\ufe0f" && /[\u203c\u2049\u2139\u3030\u303d]/.test(before));
+  }
+  if (c === "\u3000") return WIDE.test(before) && /\S/.test(after);
+  // An accent needs a letter before it.
+  return /\p{M}/u.test(c) && !/\p{Default_Ignorable_Code_Point}/u.test(c) && before !== "" && before !== " ";
+}
+
+function joins(c, before, after) {
+  if (before === "" || after === "") return false;
+  if (VIRAMA.test(before)) return true;
+  if (c === "\u200c") return CURSIVE.test(before) && CURSIVE.test(after);
+  return /[\p{So}\p{Sk}\ufe0e\ufe0f]/u.test(before) && /[\p{So}\p{Sm}]/u.test(after);
 }
 
 function escaped(code) {
+  if (code in SHORT) return SHORT[code];
   const digits = code.toString(16);
   if (code > 0xffff) return `\\U${digits.padStart(8, "0")}`;
   return code > 0xff ? `\\u${digits.padStart(4, "0")}` : `\\x${digits.padStart(2, "0")}`;
