@@ -272,7 +272,7 @@ def main() -> NoReturn:
         if not stream.isatty():
             # As read again from files and pipes, on every machine, newlines within values included;
             # in the locale's encoding labels could be question marks.
-            reconfigure(encoding="utf-8", newline="\n")
+            reconfigure(encoding="utf-8", errors="replace", newline="\n")
     _wait_for_readers()
     try:
         cli.main(prog_name=_PROGRAM)

@@ -343,6 +343,13 @@ def test_only_a_terminal_gets_question_marks_for_what_it_cannot_show(
     assert ("/?.csv" if on_terminal else "\u5ba4.csv") in said.decode()
 
 
+def test_what_no_encoding_has_gets_no_traceback() -> None:
+    """Half of a surrogate pair, for example of a file name that is not UTF-8."""
+    prints = "import streamgp.cli.main as m; m.cli.main = lambda **_: print('a\\udcff'); m.main()"
+    said = subprocess.run([sys.executable, "-c", prints], capture_output=True, check=False)
+    assert (said.stdout, said.stderr) == (b"a?\n", b"")
+
+
 @pytest.mark.parametrize("how", ["-m streamgp", "console script"])
 def test_one_blas_thread_whatever_the_environment_says(how: str, tmp_path: Path) -> None:
     script = tmp_path / "streamgp"
