@@ -164,7 +164,8 @@ class HiddenLabels:
             return []
         found = hidden_characters(label)
         if not found and (like := self._first_form(label)) != label:
-            found = [f"U+{ord(c):04X}" for c in dict.fromkeys(label) if c not in like]
+            differing = [c for c in label if c not in like] or label  # else in another order
+            found = [f"U+{ord(c):04X}" for c in dict.fromkeys(differing)]
         if not found or len(self._met) >= self.MOST:
             return []
         self._met.add(label)
@@ -172,6 +173,8 @@ class HiddenLabels:
 
     def _first_form(self, label: str) -> str:
         composed = unicodedata.normalize("NFC", label)
+        if composed.isascii():  # of the sign for kelvins, for example
+            return composed
         if len(self._forms) >= self._MOST_FORMS:
             return self._forms.get(composed, label)
         return self._forms.setdefault(composed, label)

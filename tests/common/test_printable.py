@@ -127,6 +127,22 @@ def test_a_label_is_warned_of_once_and_no_more_than_a_hundred_are() -> None:
     assert all(printable(warning) == warning for warning in warnings if warning)
 
 
+@pytest.mark.parametrize(
+    ("first", "label", "which"),
+    [
+        ("caf\u00e9", "cafe\u0301", "U+0065, U+0301"),
+        ("a\u0323\u0307", "a\u0307\u0323", "U+0061, U+0307, U+0323"),
+        ("K", "\u212a", "U+212A"),
+    ],
+)
+def test_a_label_is_warned_of_that_is_another_one_in_another_unicode_form(
+    first: str, label: str, which: str
+) -> None:
+    met = HiddenLabels()
+    assert met.warning(first) is None
+    assert which in (met.warning(label) or "")
+
+
 FACES = {
     "a label of annotate": shown_label,
     "the name of a row in a table": lambda text: table(
