@@ -182,6 +182,46 @@ def evidence_of(
     return evidence(q, len(labels), head_start)
 
 
+def of_a_kind(
+    beliefs: Mapping[Any, Belief], own: Collection[Any], labels: Sequence[Label]
+) -> set[Any]:
+    """Return the events that are of a kind about which the annotator has answered more than others.
+
+    There are none unless events tell who has answered, better than the numbers of events do: by the
+    log-likelihood, each event left out.
+
+    Parameters
+    ----------
+    beliefs
+        For each event, the belief in who has answered about it, by all other events.
+    own
+        The events about which the annotator has answered, and none of the others.
+    labels
+        What stands in the beliefs for the others, and for the annotator.
+
+    Examples
+    --------
+    >>> ann, others = {"ann": 0.8, "others": 0.2}, {"ann": 0.1, "others": 0.9}
+    >>> beliefs = {"e1": ann, "e2": others, "e3": others, "e4": ann, "e5": others}
+    >>> sorted(of_a_kind(beliefs, own=["e1", "e3", "e4"], labels=["others", "ann"]))
+    ['e1', 'e4']
+    >>> of_a_kind(beliefs, own=["e2", "e3"], labels=["others", "ann"])
+    set()
+
+    """
+    n = len(beliefs)
+    if n == 0:  # no event can be used with the present statistics
+        return set()
+    is_own = np.array([key in own for key in beliefs])
+    shares = spread(shares_table(list(beliefs.values()), labels), n_labels=2)
+    shares /= shares.sum(axis=1, keepdims=True)
+    by_events = np.where(is_own, shares[:, 1], shares[:, 0])
+    n_alike = np.where(is_own, is_own.sum(), n - is_own.sum()) - 1
+    if np.log(by_events).sum() <= np.log((n_alike + 0.5) / n).sum():
+        return set()
+    return {key for key, share in zip(beliefs, shares[:, 1], strict=True) if share > 0.5}
+
+
 def shares_table(beliefs: Sequence[Belief], labels: Sequence[Label]) -> Array:
     """Return the share of each label in each belief, shape (n, K)."""
     return np.array([criteria.shares(belief, labels) for belief in beliefs])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
 from operator import is_
@@ -60,6 +60,7 @@ from streamgp.query.annotator_evidence import (
     answers_with,
     labels_among,
     less_believed,
+    of_a_kind,
     own_and_others,
 )
 from streamgp.query.learner import (
@@ -719,7 +720,11 @@ class ClassExampleStore(ExampleStore[Belief]):
         return *answers_with(examples, found, labels), labels
 
     def answered_by(
-        self, annotator: str, without: Collection[str | None] = ()
+        self,
+        annotator: str,
+        without: Collection[str | None] = (),
+        *,
+        shared_only: bool = False,
     ) -> tuple[Answers, Answers, list[Label]]:
         """Return the latest answers of one annotator and of the others, judged by the others.
 
@@ -735,6 +740,9 @@ class ClassExampleStore(ExampleStore[Belief]):
             The annotator.
         without
             Annotators who are also left out of the others.
+        shared_only
+            Whether answers are left out about events of a kind that is mostly the annotator's,
+            unless another one has answered as well.
 
         Returns
         -------
@@ -747,6 +755,9 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         """
         own, others = own_and_others(self._current(), annotator, without)
+        if shared_only:
+            mostly_own = self._mostly_own(own.keys(), others.keys())
+            own = {key: each for key, each in own.items() if key in others or key not in mostly_own}
         learner, found = self._taught_apart(others)
         if self._leaves_one_out:
             found.update(learner.leave_one_out())
@@ -771,6 +782,23 @@ class ClassExampleStore(ExampleStore[Belief]):
         See `annotators_concerned`. What was taken back is not on record.
         """
         return self._n_heard[annotator]
+
+    def _mostly_own(self, own: Set[Any], others: Set[Any]) -> set[Any]:
+        """Return the events of a kind about which the first annotator answers more than the others.
+
+        By a fresh learner that is taught who has answered about each event, through the statistics
+        now in use.
+        """
+        answered = {k: each for k, each in self._current().items() if k in own or k in others}
+        # A learner may refuse other labels than those that it knows.
+        labels = list(dict.fromkeys(example.y for example in answered.values()))[:2]
+        if len(labels) < 2:
+            return set()
+        by_whom = {k: replace(each, y=labels[k not in others]) for k, each in answered.items()}
+        learner, found = self._taught_apart(by_whom)
+        if self._leaves_one_out:
+            found.update(learner.leave_one_out())
+        return of_a_kind(found, own - others, labels)
 
     def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each beforehand."""

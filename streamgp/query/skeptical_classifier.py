@@ -36,7 +36,7 @@ from streamgp.common.annotator_em import (
     wrong_of_two,
 )
 from streamgp.common.annotator_error import ErrorRate, Reliability
-from streamgp.common.annotator_quarantine import HEAD_START, WITNESSES
+from streamgp.common.annotator_quarantine import HEAD_START, THRESHOLD, WITNESSES
 from streamgp.common.recalibration import CalibrationSlope
 from streamgp.learners.river_adapters import (
     UnpackableProbabilities,
@@ -469,6 +469,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         the annotator has given, or all since the last drift. The evidence is 0 unless two of the
         others have five answers each on record.
 
+        The evidence exceeds `THRESHOLD` only if it does so without the answers about events of a
+        kind about which the annotator answers more than all others, unless one of these has
+        answered about the very event: of such events the others have taught little, however sure
+        the learner is (`streamgp.query.annotator_evidence.of_a_kind`).
+
         Parameters
         ----------
         annotator
@@ -493,7 +498,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         (7.363..., True)
 
         """
-        return self._evidence(annotator, without, WITNESSES)
+        found = self._evidence(annotator, without, WITNESSES)
+        if found <= THRESHOLD:
+            return found
+        answers = self._store.answered_by(annotator, without, shared_only=True)
+        return max(THRESHOLD, evidence_of(*answers, without))
 
     def contradiction_without(self, annotator: str, without: Collection[str] = ()) -> float:
         """Return the most evidence against any of the others; changes nothing.

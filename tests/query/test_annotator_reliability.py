@@ -4,6 +4,7 @@ import copy
 import json
 from collections import Counter
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from river.naive_bayes import GaussianNB
@@ -298,8 +299,11 @@ def test_evidence_has_a_head_start_only_where_all_answers_are_judged(n, head_sta
     for i in range(n):
         x = {"a": i % 5 / 5, "b": i % 4 / 4}
         found.settle_one(x, 0, given=0, challenged=False, annotator="eve", event_id=f"eve{i}")
-    monkeypatch.setattr(annotator_evidence, "evidence", lambda q, _, start: (len(q), start))
-    assert found.evidence_against("eve") == (n, head_start)
+    judged = Mock(return_value=0.0)
+    monkeypatch.setattr(annotator_evidence, "evidence", judged)
+    found.evidence_against("eve")
+    beliefs, _, start = judged.call_args.args
+    assert (len(beliefs), start) == (n, head_start)
 
 
 def test_more_is_known_of_who_is_asked_about_what_others_have_labelled():
@@ -455,3 +459,37 @@ def test_answers_that_cannot_be_judged_count_as_such_that_tell_nothing():
     assert model.contradiction_without("ben") == HEAD_START + n_ann
     assert model.contradiction_without("ann") == HEAD_START + n_ben
     assert 0.0 < model.contradiction_without("eve") < 2.0
+
+
+def shifts(learner, shift, second=None, labels=("off", "on")):
+    """Teach labels of two who work by day, and of eve, who alone does by night.
+
+    By day nearly all labels are the first one, by night eve gives the other one, and the light is
+    more by `shift`. For some of these events ann gives `second`, if there is one.
+    """
+    model = learner or isgp(seed=1)
+    for i in range(160):
+        is_night = i % 4 == 3
+        name = "eve" if is_night else ("ann", "bob")[i % 2]
+        x, y = {"light": i * 7 % 10 / 10 + shift * is_night}, labels[is_night or i % 10 == 4]
+        model.observe_one(x)
+        told = {"given": y, "challenged": False, "annotator": name, "event_id": str(i)}
+        model.settle_one(x, y, **told)
+        if second is not None and i % 12 == 11:
+            model.note_second(str(i), second, annotator="ann")
+    return model
+
+
+@pytest.mark.parametrize(
+    ("learner", "shift"), [(lambda: None, 0.5), (lambda: model(GaussianNB()), 1.0)]
+)
+def test_who_alone_answers_about_events_of_a_kind_is_not_named_for_these(learner, shift):
+    """The others have taught little about such events, however sure a learner is of them."""
+
+    def evidence(**options):
+        return shifts(learner(), **{"shift": shift, **options}).evidence_against("eve")
+
+    assert evidence() == evidence(labels=(False, True)) == THRESHOLD  # eve would be named beyond it
+    assert evidence(second="on") < 10  # another one confirms
+    assert evidence(second="off") > THRESHOLD  # another one contradicts
+    assert evidence(shift=0.0) > THRESHOLD  # the others answer about such events
