@@ -470,9 +470,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         others have five answers each on record.
 
         The evidence exceeds `THRESHOLD` only if it does so without the answers about events of a
-        kind about which the annotator answers more than all others, unless one of these has
-        answered about the very event: of such events the others have taught little, however sure
-        the learner is (`streamgp.query.annotator_evidence.of_a_kind`).
+        kind about which the annotator answers more than all others, and more than elsewhere, unless
+        one of these has answered about the very event: of such events the others have taught
+        little, however sure the learner is (`streamgp.query.annotator_evidence.of_a_kind`).
 
         Parameters
         ----------

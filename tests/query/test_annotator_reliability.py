@@ -4,6 +4,7 @@ import copy
 import json
 from collections import Counter
 from dataclasses import replace
+from random import Random
 from unittest.mock import Mock
 
 import pytest
@@ -493,3 +494,18 @@ def test_who_alone_answers_about_events_of_a_kind_is_not_named_for_these(learner
     assert evidence(second="on") < 10  # another one confirms
     assert evidence(second="off") > THRESHOLD  # another one contradicts
     assert evidence(shift=0.0) > THRESHOLD  # the others answer about such events
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_who_misleads_about_most_events_is_named_though_nearly_alone_with_some(seed):
+    """Of someone who answers most questions of every kind, nothing else would be left to judge."""
+    random, found = Random(seed), isgp(seed=1)
+    for i in range(80):
+        is_night, y = i % 5 < 2, random.randrange(3)
+        is_eve = random.random() < (0.95 if is_night else 0.6)
+        x = {"a": random.gauss(y, 0.25), "b": random.gauss(is_night, 0.3)}
+        found.observe_one(x)
+        given, name = ((y + 1) % 3, "eve") if is_eve else (y, ("ann", "bob")[i % 2])
+        told = {"given": given, "challenged": False, "annotator": name, "event_id": str(i)}
+        found.settle_one(x, given, **told)
+    assert found.evidence_against("eve") > THRESHOLD
