@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -320,7 +321,7 @@ class _Seconds:
     q: Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Asked:
     """Answers: annotator, belief in the label, number of other labels, outcomes of challenges."""
 
@@ -331,24 +332,40 @@ class _Asked:
     upheld: Flags
     seconds: _Seconds
 
+    @cached_property
+    def any_challenged(self) -> bool:
+        return bool(self.challenged.any())
+
+    @cached_property
+    def if_right(self) -> Array:
+        """The weight of each answer, given that it is right."""
+        outcome = np.where(self.upheld, _STANDS_BY, 1.0 - _STANDS_BY)
+        return self.q * np.where(self.challenged, outcome, 1.0)
+
+    @cached_property
+    def if_wrong(self) -> Array:
+        """The weight of each answer that is not challenged, given that it is wrong."""
+        return (1.0 - self.q) / self.n_others
+
     def weights(self, rates: Array, insistences: Array) -> tuple[Array, Array, Array]:
         """Return the weights of each answer being right and wrong, and which seconds are wrong.
 
         The last as probabilities.
         """
-        e, s = rates[self.who], insistences[self.who]
-        right_then = np.where(
-            self.challenged, np.where(self.upheld, _STANDS_BY, 1.0 - _STANDS_BY), 1.0
-        )
-        then = np.where(self.challenged, np.where(self.upheld, s, 1.0 - s), 1.0)
-        right = (1.0 - e) * (self.q * right_then)
-        wrong = e * ((1.0 - self.q) / self.n_others) * then
+        e = rates[self.who]
+        right, wrong = (1.0 - e) * self.if_right, e * self.if_wrong
+        if self.any_challenged:
+            s = insistences[self.who]
+            then = np.where(self.challenged, np.where(self.upheld, s, 1.0 - s), 1.0)
+            wrong, e = wrong * then, e * then
         at, agree, q = self.seconds.at, self.seconds.agree, self.seconds.q
+        if not at.size:
+            return right, wrong, q
         hit = 1.0 - rates[self.seconds.who]
         miss = (1.0 - hit) / self.n_others
         # The true label is that of the first answer, that of the second, or neither.
         first = right[at] * np.where(agree, hit, miss)
-        other = (e * then)[at] / self.n_others
+        other = e[at] / self.n_others
         second = np.where(agree, 0.0, other * q * hit)
         none = np.where(agree, 1.0 - q, np.maximum(0.0, 1.0 - q - self.q[at])) * other * miss
         right[at], wrong[at] = first, second + none
@@ -368,9 +385,10 @@ def _fit(asked: _Asked, n: int) -> tuple[float, Array, Array, Array]:
         e = (ERRORS + (np.bincount(who, z, n) + np.bincount(by, z_second, n))) / (
             ANSWERS + n_answers
         )
-        s = (INSISTED + np.bincount(who, z * upheld, n)) / (
-            WRONG + np.bincount(who, z * challenged, n)
-        )
+        if asked.any_challenged:
+            s = (INSISTED + np.bincount(who, z * upheld, n)) / (
+                WRONG + np.bincount(who, z * challenged, n)
+            )
         if max(abs(e - before[0]).max(), abs(s - before[1]).max()) < _CONVERGED:
             break
     right, wrong, _ = asked.weights(e, s)
