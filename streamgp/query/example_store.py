@@ -710,9 +710,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         the statistics now in use. Changes nothing.
         """
         examples = dict(deque(self._examples.items(), maxlen=_MOST_ANSWERS))
-        found: dict[Any, Belief] = {}
-        if self._leaves_one_out:
-            found.update(self.leave_one_out())
+        found = dict(self.leave_one_out()) if self._leaves_one_out else {}
         if not examples.keys() <= found.keys():
             found = {**self._taught_apart(examples)[1], **found}
         answers = answers_about(examples.values())
@@ -758,9 +756,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         if shared_only:
             mostly_own = self._mostly_own(own.keys(), others.keys())
             own = {key: each for key, each in own.items() if key in others or key not in mostly_own}
-        learner, found = self._taught_apart(others)
-        if self._leaves_one_out:
-            found.update(learner.leave_one_out())
+        learner, found = self._judged_apart(others)
         beliefs: dict[Any, Belief] = {}
         for key in own:
             if key in found:  # one of the others was asked first
@@ -795,12 +791,24 @@ class ClassExampleStore(ExampleStore[Belief]):
         if len(labels) < 2:
             return set()
         by_whom = {k: replace(each, y=labels[k not in others]) for k, each in answered.items()}
-        learner, found = self._taught_apart(by_whom)
-        if self._leaves_one_out:
-            found.update(learner.leave_one_out())
-        return of_a_kind(found, own - others, labels)
+        return of_a_kind(self._judged_apart(by_whom)[1], own - others, labels)
 
-    def _taught_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
+    def _judged_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
+        """Teach examples to a fresh learner; return it, and its belief about each by all others.
+
+        For an example that it does not retain, or cannot leave out, it is the belief beforehand.
+        """
+        if not self._leaves_one_out:
+            return self._taught_apart(examples)
+        learner, _ = self._taught_apart(examples, believed=False)
+        left_out = learner.leave_one_out()
+        if examples.keys() <= left_out.keys():  # the usual case, as beliefs take time
+            return learner, dict(left_out)
+        return learner, {**self._taught_apart(examples)[1], **left_out}
+
+    def _taught_apart(
+        self, examples: Mapping[Any, Example], *, believed: bool = True
+    ) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each beforehand."""
         learner = self._template.clone()
         if self._is_restorable:
@@ -809,7 +817,8 @@ class ClassExampleStore(ExampleStore[Belief]):
         for key, example in examples.items():
             try:
                 extracted = self._extracted_of(key)
-                found[key] = self._believed(learner, self.scaling.transform(extracted))
+                if believed:
+                    found[key] = self._believed(learner, self.scaling.transform(extracted))
                 self._teach(learner, key, example, extracted)
             except MemoryError:
                 raise
