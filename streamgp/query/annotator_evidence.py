@@ -195,7 +195,8 @@ def of_a_kind(
     Parameters
     ----------
     beliefs
-        For each event, the belief in who has answered about it, by all other events.
+        For each event, the belief in who has answered about it, by all other events or, of a
+        learner that cannot leave it out, by those before.
     own
         The events about which the annotator has answered, and none of the others.
     labels

@@ -739,7 +739,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         without
             Annotators who are also left out of the others.
         shared_only
-            Whether answers are left out about events of a kind that is mostly the annotator's,
+            Whether nothing is believed about events of a kind that is mostly the annotator's,
             unless another one has answered as well.
 
         Returns
@@ -753,14 +753,15 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         """
         own, others = own_and_others(self._current(), annotator, without)
-        if shared_only:
-            mostly_own = self._mostly_own(own.keys(), others.keys())
-            own = {key: each for key, each in own.items() if key in others or key not in mostly_own}
+        unknown = self._mostly_own(own.keys(), others.keys()) if shared_only else set()
         learner, found = self._judged_apart(others)
         beliefs: dict[Any, Belief] = {}
         for key in own:
             if key in found:  # one of the others was asked first
                 beliefs[key] = found[key]
+                continue
+            if key in unknown:
+                beliefs[key] = {}
                 continue
             try:
                 seen = self.scaling.transform(self._extracted_of(key))
