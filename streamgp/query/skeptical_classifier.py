@@ -469,10 +469,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         the annotator has given, or all since the last drift. The evidence is 0 unless two of the
         others have five answers each on record.
 
-        The evidence exceeds `THRESHOLD` only if it does so as if nothing were believed of events of a
-        kind about which the annotator answers more than all others, and more than elsewhere, unless
-        one of these has answered about the very event: of such events the others have taught
-        little, however sure the learner is (`streamgp.query.annotator_evidence.of_a_kind`).
+        The evidence exceeds `THRESHOLD` only if it does so even where nothing is believed about
+        events of a kind about which the annotator answers more than all others, and more than
+        elsewhere, unless one of these has answered about the very event: of such events the others
+        have taught little, however sure the learner is
+        (`streamgp.query.annotator_evidence.of_a_kind`).
 
         Parameters
         ----------
