@@ -78,7 +78,7 @@ class UnclearLineError(Exception):
 
 def line_of(text: str, view: View) -> Command:
     """Parse a line about a question; raise ValueError if it is invalid."""
-    if "\N{REPLACEMENT CHARACTER}" in text:  # once learned, nobody would know what it was
+    if "\N{REPLACEMENT CHARACTER}" in text:  # once learned, what was meant is lost
         raise ValueError(f"{text!r} is not UTF-8")
     request = None if view.question is None else view.question.request
 

@@ -94,7 +94,7 @@ export function lineChart(name, values) {
     if (isNumber(value)) pieces.push(`${pen}${(i * step).toFixed(1)} ${y(value).toFixed(1)}`);
     pen = isNumber(value) ? "L" : "M";
   });
-  const spoken = text("excerpt.spoken", { name, n: known.length, low: number(low), high: number(high) });
+  const spoken = text("excerpt.spoken", { name: printable(name), n: known.length, low: number(low), high: number(high) });
   return element(
     "figure",
     { class: "channel" },

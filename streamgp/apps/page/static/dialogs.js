@@ -274,7 +274,7 @@ export function showPreferences(desk, changed) {
     "form",
     { class: "preferences-form" },
     // An annotator who has used another's link answers in that name from then on.
-    element("p", { class: "quiet" }, parts("preferences.name", { name: element("bdi", {}, desk.me.name) })),
+    element("p", { class: "quiet" }, parts("preferences.name", { name: element("bdi", {}, printable(desk.me.name)) })),
     element("h3", {}, text("preferences.asked")),
     row("quiet_from", field("quiet_from", { type: "time", value: now.quiet_from ?? "" })),
     row("quiet_to", field("quiet_to", { type: "time", value: now.quiet_to ?? "" })),
