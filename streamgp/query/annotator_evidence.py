@@ -21,8 +21,8 @@ from streamgp.common.annotator_error import Reliability
 from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, evidence, spread
 from streamgp.query import criteria
 
-Answers: TypeAlias = tuple[list[SettledAnswer], list[Belief]]
-"""Answers, and the belief about the event of each."""
+Answers: TypeAlias = dict[Any, tuple[SettledAnswer, Belief]]
+"""Answers about events, by the key of each event, and the belief about it."""
 # Latest answers of one annotator, and labels of the others, when that one is judged separately.
 _MOST_OWN, _MOST_OF_OTHERS = 200, 500
 
@@ -129,7 +129,7 @@ def answers_with(
     examples: Mapping[Any, Example], beliefs: Mapping[Any, Belief], labels: Sequence[Label]
 ) -> Answers:
     """Return the first answers about examples with a belief, and these beliefs."""
-    answers, found = [], []
+    found: Answers = {}
     for key, example in examples.items():
         answer = example.answer
         if answer is None or key not in beliefs:
@@ -139,9 +139,8 @@ def answers_with(
             if other is None:
                 continue
             answer = replace(answer, y=other)
-        answers.append(answer)
-        found.append(beliefs[key])
-    return answers, found
+        found[key] = answer, beliefs[key]
+    return found
 
 
 def evidence_of(
@@ -160,9 +159,9 @@ def evidence_of(
 
     """
     columns = {label: column for column, label in enumerate(labels)}
-    told = [each for each in zip(*own, strict=True) if each[0].y in columns]
+    told = [each for each in own.values() if each[0].y in columns]
     # Where the first label was given up and is not known, there is no belief about it.
-    known = [each for each in zip(*others, strict=True) if each[0].y in columns]
+    known = [each for each in others.values() if each[0].y in columns]
     if not (told and known):
         return 0.0
     # Whether an answer was upheld tells about the annotator, not about the beliefs.
@@ -178,19 +177,19 @@ def evidence_of(
     shares = witnessed(shares, testimonies)
     given = [columns[answer.y] for answer, _ in told if answer.y is not None]
     q = shares[np.arange(len(given)), given].tolist()
-    head_start = HEAD_START if len(own[0]) < _MOST_OWN else 0.0
+    head_start = HEAD_START if len(own) < _MOST_OWN else 0.0
     return evidence(q, len(labels), head_start)
 
 
-def of_a_kind(
+def mostly_own(
     beliefs: Mapping[Any, Belief], own: Collection[Any], labels: Sequence[Label]
 ) -> set[Any]:
     """Return the events that are of a kind about which the annotator has answered more than others.
 
     Where most answers are the annotator's, that is more than about events of other kinds, too: of
-    someone who answers nearly all questions there would be nothing left to judge. There are none
-    unless events tell who has answered, better than the numbers of events do: by the
-    log-likelihood, each event left out.
+    one who answers nearly all questions there would be nothing left to judge. There are none unless
+    events tell who has answered, better than the numbers of events do: by the log-likelihood, each
+    event left out.
 
     Parameters
     ----------
@@ -206,16 +205,16 @@ def of_a_kind(
     --------
     >>> ann, others = {"ann": 0.8, "others": 0.2}, {"ann": 0.1, "others": 0.9}
     >>> beliefs = {"e1": ann, "e2": others, "e3": others, "e4": ann, "e5": others}
-    >>> sorted(of_a_kind(beliefs, own=["e1", "e3", "e4"], labels=["others", "ann"]))
+    >>> sorted(mostly_own(beliefs, own=["e1", "e3", "e4"], labels=["others", "ann"]))
     ['e1', 'e4']
-    >>> of_a_kind(beliefs, own=["e2", "e3"], labels=["others", "ann"])
+    >>> mostly_own(beliefs, own=["e2", "e3"], labels=["others", "ann"])
     set()
 
     Of one who has answered about nine in thirteen events, a share of six in ten is none of a kind:
 
     >>> beliefs |= {f"e{n}": {"ann": 0.6, "others": 0.4} for n in range(6, 14)}
     >>> own = beliefs.keys() - {"e2", "e3", "e5", "e6"}
-    >>> sorted(of_a_kind(beliefs, own, labels=["others", "ann"]))
+    >>> sorted(mostly_own(beliefs, own, labels=["others", "ann"]))
     ['e1', 'e4']
 
     """

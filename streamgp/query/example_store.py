@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import is_
@@ -60,7 +60,7 @@ from streamgp.query.annotator_evidence import (
     answers_with,
     labels_among,
     less_believed,
-    of_a_kind,
+    mostly_own,
     own_and_others,
 )
 from streamgp.query.learner import (
@@ -715,14 +715,11 @@ class ClassExampleStore(ExampleStore[Belief]):
             found = {**self._taught_apart(examples)[1], **found}
         answers = answers_about(examples.values())
         labels = self.labels_with(*(answer.y for answer in answers if answer.y is not None))
-        return *answers_with(examples, found, labels), labels
+        told = answers_with(examples, found, labels).values()
+        return [answer for answer, _ in told], [belief for _, belief in told], labels
 
     def answered_by(
-        self,
-        annotator: str,
-        without: Collection[str | None] = (),
-        *,
-        shared_only: bool = False,
+        self, annotator: str, without: Collection[str | None] = ()
     ) -> tuple[Answers, Answers, list[Label]]:
         """Return the latest answers of one annotator and of the others, judged by the others.
 
@@ -738,9 +735,6 @@ class ClassExampleStore(ExampleStore[Belief]):
             The annotator.
         without
             Annotators who are also left out of the others.
-        shared_only
-            Whether nothing is believed about events of a kind that is mostly the annotator's,
-            unless another one has answered as well.
 
         Returns
         -------
@@ -753,15 +747,11 @@ class ClassExampleStore(ExampleStore[Belief]):
 
         """
         own, others = own_and_others(self._current(), annotator, without)
-        unknown = self._mostly_own(own.keys(), others.keys()) if shared_only else set()
         learner, found = self._judged_apart(others)
         beliefs: dict[Any, Belief] = {}
         for key in own:
             if key in found:  # one of the others was asked first
                 beliefs[key] = found[key]
-                continue
-            if key in unknown:
-                beliefs[key] = {}
                 continue
             try:
                 seen = self.scaling.transform(self._extracted_of(key))
@@ -773,26 +763,28 @@ class ClassExampleStore(ExampleStore[Belief]):
         heard = answers_with(own, beliefs, labels)
         return heard, answers_with(others, found, labels), labels
 
-    def n_heard(self, annotator: str | None) -> int:
-        """Return the number of answers of an annotator on record that can be evidence on this one.
+    def mostly_own(self, annotator: str, without: Collection[str | None] = ()) -> set[Any]:
+        """Return the events of a kind about which an annotator answers more than the others.
 
-        See `annotators_concerned`. What was taken back is not on record.
+        Those about which none of the others has answered, by a fresh learner that is taught who has
+        answered about each event, through the statistics now in use. Changes nothing.
         """
-        return self._n_heard[annotator]
-
-    def _mostly_own(self, own: Set[Any], others: Set[Any]) -> set[Any]:
-        """Return the events of a kind about which the first annotator answers more than the others.
-
-        By a fresh learner that is taught who has answered about each event, through the statistics
-        now in use.
-        """
+        own, others = own_and_others(self._current(), annotator, without)
         answered = {k: each for k, each in self._current().items() if k in own or k in others}
         # A learner may refuse other labels than those that it knows.
         labels = list(dict.fromkeys(example.y for example in answered.values()))[:2]
         if len(labels) < 2:
             return set()
         by_whom = {k: replace(each, y=labels[k not in others]) for k, each in answered.items()}
-        return of_a_kind(self._judged_apart(by_whom)[1], own - others, labels)
+        alone = own.keys() - others.keys()
+        return alone & mostly_own(self._judged_apart(by_whom)[1], alone, labels)
+
+    def n_heard(self, annotator: str | None) -> int:
+        """Return the number of answers of an annotator on record that can be evidence on this one.
+
+        See `annotators_concerned`. What was taken back is not on record.
+        """
+        return self._n_heard[annotator]
 
     def _judged_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each by all others.

@@ -473,7 +473,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         events of a kind about which the annotator answers more than all others, and more than
         elsewhere, unless one of these has answered about the very event: of such events the others
         have taught little, however sure the learner is
-        (`streamgp.query.annotator_evidence.of_a_kind`).
+        (`streamgp.query.annotator_evidence.mostly_own`).
 
         Parameters
         ----------
@@ -499,11 +499,15 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         (7.363..., True)
 
         """
-        found = self._evidence(annotator, without, WITNESSES)
+        if not self._has_witnesses(annotator, without, WITNESSES):
+            return 0.0
+        own, others, labels = self._store.answered_by(annotator, without)
+        found = evidence_of(own, others, labels, without)
         if found <= THRESHOLD:
             return found
-        answers = self._store.answered_by(annotator, without, shared_only=True)
-        return max(THRESHOLD, evidence_of(*answers, without))
+        unknown = self._store.mostly_own(annotator, without)
+        own = {k: (answer, {} if k in unknown else q) for k, (answer, q) in own.items()}
+        return max(THRESHOLD, evidence_of(own, others, labels, without))
 
     def contradiction_without(self, annotator: str, without: Collection[str] = ()) -> float:
         """Return the most evidence against any of the others; changes nothing.
@@ -538,16 +542,17 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         """
         left_out = (annotator, *without)
         others = [name for name in self.annotators() if name is not None and name not in left_out]
-        found = (
-            self._evidence(name, left_out, 1) or HEAD_START + self.n_answers(name)
-            for name in others
-        )
+
+        def evidence(name: str) -> float:
+            if not self._has_witnesses(name, left_out, 1):
+                return 0.0
+            return evidence_of(*self._store.answered_by(name, left_out), left_out)
+
+        found = (evidence(name) or HEAD_START + self.n_answers(name) for name in others)
         return max(found, default=0.0)
 
-    def _evidence(self, annotator: str, without: Collection[str], fewest: int) -> float:
-        if n_witnesses(self._store.examples(), {annotator, None, *without}) < fewest:
-            return 0.0
-        return evidence_of(*self._store.answered_by(annotator, without), without)
+    def _has_witnesses(self, annotator: str, without: Collection[str], fewest: int) -> bool:
+        return n_witnesses(self._store.examples(), {annotator, None, *without}) >= fewest
 
     # --- doubting and learning
 

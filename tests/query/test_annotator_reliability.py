@@ -396,8 +396,8 @@ def test_second_answers_teach_the_learner_of_the_others():
     """What changes is known to it from answers to second questions alone."""
     told = {"n": 40, "says": lambda room: room, "unasked": "dot", "place": 9.0}
     found = volunteered([[0, 1], [2]], seconds=("ann", "bob"), **told)
-    (answers, _), others, labels = found._store.answered_by("dot")
-    assert (len(answers), len(others[0]), labels) == (40, 80, [0, 1, 2])
+    own, others, labels = found._store.answered_by("dot")
+    assert (len(own), len(others), labels) == (40, 80, [0, 1, 2])
     assert found.evidence_against("dot") < 1.0
 
 
@@ -426,7 +426,7 @@ def test_of_what_one_annotator_has_told_of_unasked_labels_five_more_count_than_o
     told = {"n": 40, "says": lie, "unasked": "eve", "place": 9.0}
     for seconds, n in ((["bob"], 5), (["bob", "ann"], 40), (["bob"] * 4 + ["ann"], 8 + 13)):
         found = volunteered([[0, 1, 2]] * 2, seconds=seconds, **told)
-        assert len(found._store.answered_by("eve")[0][0]) == n
+        assert len(found._store.answered_by("eve")[0]) == n
 
 
 def test_without_the_one_who_misleads_the_others_do_not_contradict_each_other():

@@ -287,14 +287,15 @@ def test_an_annotator_is_judged_by_what_the_others_have_said_without_the_exclude
     ]
     for n, (one, y) in enumerate(zip(answers, "aacbb", strict=True)):
         taught.teach({"u": float(n)}, y, f"e{n}", answer=one)
-    (own, _), (others, _), labels = taught.answered_by("ann", without=["eve"])
-    assert [(one.y, one.second and one.second.y) for one in own] == [
+    own, others, labels = taught.answered_by("ann", without=["eve"])
+    assert [(one.y, one.second and one.second.y) for one, _ in own.values()] == [
         ("a", None), ("b", "a"), ("b", None),
     ]  # fmt: skip
-    assert [(one.y, one.annotator) for one in others] == [("a", "bob")] * 2
+    assert [(one.y, one.annotator) for one, _ in others.values()] == [("a", "bob")] * 2
     # Bob has answered about an event that ann calls "b"; without eve no one says "c".
     assert labels == ["a", "b"]
-    assert [one.annotator for one in taught.answered_by("ann")[1][0]] == ["bob", "eve", "bob"]
+    others = taught.answered_by("ann")[1]
+    assert [one.annotator for one, _ in others.values()] == ["bob", "eve", "bob"]
 
 
 _NAMES = st.sampled_from(["ann", "bob", None])
