@@ -8,6 +8,7 @@ requests that wait for answers, is in `streamgp.interactive`.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -346,7 +347,22 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         `pending` holds the open questions about other events, in an order that does not depend on
         when they were asked.
+
+        Warns
+        -----
+        RuntimeWarning
+            If no event was observed, and `x` is not named.
+
         """
+        if event_id is None and not self._n_events and isinstance(self._query_rule, SkepticalAsk):
+            warnings.warn(
+                "query_one(x) was called before any event was observed: as long as none is, all "
+                "have the same random draw, and perhaps none is ever asked about. predict_one(x) "
+                "observes an event and says whether to ask; by hand, call observe_one(x) before "
+                "query_one(x)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         if not pending:
             return Skeptical.query_one(self, x, event_id=event_id, now=now)
         belief = self._store.belief_with(x, pending)

@@ -27,7 +27,7 @@ def test_it_asks_always_and_challenges_never_while_it_trains():
     model = staged(0.999)
     teach(model, 9)
     assert model.stage == "train"
-    assert model.query_one({"x1": 1.0, "x2": 0.0}).ask
+    assert model.query_one({"x1": 1.0, "x2": 0.0}, event_id="e").ask
     assert not model.challenge_one({"x1": 1.0, "x2": 0.0}, "b").ask
 
 
@@ -46,9 +46,9 @@ def test_it_stops_asking_after_one_class_however_far_away_the_event():
     """The failure that the paper on skeptical Gaussian processes describes."""
     model = online_srf(theta=0.7, seed=1)
     teach(model, 10)
-    assert not model.query_one(FAR).ask
+    assert not model.query_one(FAR, event_id="far").ask
     assert model.confidence_one(FAR) == pytest.approx(10 / 11)
-    assert model.query_one(FAR).criterion == "staged, regime"
+    assert model.query_one(FAR, event_id="far").criterion == "staged, regime"
 
 
 def test_it_challenges_a_label_when_it_is_more_credible_than_the_annotator():
@@ -81,12 +81,12 @@ def test_changed_answers_are_mistakes_and_uncontested_ones_are_nothing():
 def test_before_the_first_label_it_asks_with_no_confidence():
     model = staged(0.9)
     assert model.confidence_one({"x1": 0.0}) == 0.0
-    assert model.query_one({"x1": 0.0}).ask
+    assert model.query_one({"x1": 0.0}, event_id="e").ask
 
 
 def test_a_budget_refuses_what_a_stage_wants():
     model = staged(0.9, budget=AtMost(0))
-    assert model.query_one({"x1": 0.0}).budget == "AtMost"
+    assert model.query_one({"x1": 0.0}, event_id="e").budget == "AtMost"
 
 
 def test_theta_is_a_share():

@@ -123,7 +123,7 @@ def test_contender_is_the_default_model_with_another_way_to_ask(name):
     assert isinstance(model, SkepticalClassifier)
     assert repr(model.model) == repr(isgp(seed=1).model)
     assert (model.warm_up, model.challenge) == (isgp(seed=1).warm_up, None)
-    decision = model.query_one({"light": 1.0})
+    decision = model.query_one({"light": 1.0}, event_id="e")
     assert math.isfinite(decision.score)
 
 

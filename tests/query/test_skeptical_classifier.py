@@ -213,6 +213,16 @@ def test_questions_change_nothing(model):
         assert state(model) == before
 
 
+def test_a_loop_by_hand_that_observes_no_event_is_warned():
+    ((x, _),) = stream(1)
+    model = SkepticalClassifier(GPClassifier(), seed=1)
+    with pytest.warns(RuntimeWarning, match=r"before any event was observed.* observe_one\(x\)"):
+        model.query_one(x)
+    model.query_one(x, event_id="named")
+    model.observe_one(x)
+    model.query_one(x)
+
+
 def test_the_same_seed_gives_the_same_decisions(model):
     twin = model.clone()
     assert converse(model, stream(60)) == converse(twin, stream(60))
