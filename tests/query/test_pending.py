@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 from river.naive_bayes import GaussianNB
 
-from streamgp import EnsembleGPClassifier, GPClassifier, SkepticalClassifier, isgp
+from streamgp import DriftTest, EnsembleGPClassifier, GPClassifier, SkepticalClassifier, isgp
 from streamgp.base import PendingQuestion, Posterior
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
-from streamgp.query import PaperAsk, SkepticalAsk, criteria
+from streamgp.query import PaperAsk, SkepticalAsk, Unlimited, criteria
 from streamgp.query.skeptical_classifier import SkepticalClassifier as Classifier
 
 
 def learner(**options):
     gp = GPClassifier(SquaredExponential(0.7), noise_variance=0.5)
-    return SkepticalClassifier(gp, warm_up=0, seed=1, **options)
+    return SkepticalClassifier(gp, warm_up=0, seed=1, **{"budget": Unlimited(), **options})
 
 
 def doubt(model: Classifier, x, pending=()):
+    """The doubt that a budget hears of; without one, it is not computed if it changes nothing."""
+    assert model.budget is not None
     return model.query_one(x, event_id="e", pending=pending).score
 
 
@@ -54,6 +56,36 @@ def test_with_no_class_known_the_pending_share_decides():
     at = 0.5 * math.erfc((1.0 / 1.5) / math.sqrt(2.0 / 3.0))
     assert doubt(model, {"u": 0.0}, pending) == pytest.approx(at)
     assert doubt(model, {"u": 99.0}, pending) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("drift_test", [None, DriftTest(at_least=0.05)])
+@pytest.mark.parametrize(
+    "gp", [GPClassifier(), GPClassifier(max_points=8), GPClassifier(window=10, noise_variance=0.01)]
+)
+def test_whether_to_ask_is_decided_as_if_all_scores_were_computed(gp, drift_test, c):
+    options = {"drift_test": drift_test, "warm_up": 0, "seed": 1}
+    exact, fast = (
+        SkepticalClassifier(gp, SkepticalAsk(c), budget=budget, **options)
+        for budget in (Unlimited(), None)
+    )
+    rng, left_out = np.random.default_rng(1), 0
+    pending: list[PendingQuestion] = []
+    for i in range(300):
+        x = {"u": float(rng.normal()), "v": float(rng.normal())}
+        exact.observe_one(x)
+        fast.observe_one(x)
+        with_all = exact.query_one(x, event_id=f"e{i}", pending=pending)
+        without = fast.query_one(x, event_id=f"e{i}", pending=pending)
+        assert without.ask == with_all.ask
+        if without.ask:
+            assert without == with_all
+            pending = [*pending[-5:], PendingQuestion(x, exact.pending_one(x))]
+            if rng.random() < 0.5:
+                exact.learn_one(x, y := x["u"] > 0.5 * x["v"])
+                fast.learn_one(x, y)
+        left_out += without != with_all
+    assert left_out > 30
 
 
 def test_predictions_challenges_and_memory_are_those_without():
