@@ -94,7 +94,8 @@ OF_TYPE: list[tuple[Any, Schema]] = [
         {"type": "object", "additionalProperties": {"type": "array", "items": NUMBER}},
     ),
 ]
-CONTROL = {"pattern": "[\\u0000-\\u001f\\u007f-\\u009f]"}
+# Written as every language's regular expressions read it: Go's know no \u.
+CONTROL = {"pattern": "[\\x00-\\x1f\\x7f-\\x9f]"}
 TIME = {"type": "number", "minimum": EARLIEST, "maximum": LATEST}
 NAMES = ("key", "event_id", "answer_id", "request_id", "supersedes", "annotator", "y", "truth")
 MAY_BE_EMPTY = ("annotator", "y", "truth")
@@ -229,7 +230,7 @@ def tightened(name: str, schema: Schema) -> Schema:
 
 def state(text: str) -> Schema:
     described = table(text, "State records")
-    part = {**TEXT, "not": {"pattern": "\\u001f"}}
+    part = {**TEXT, "not": {"pattern": "\\x1f"}}
     return {
         "type": "object",
         "properties": {

@@ -58,6 +58,13 @@ def test_a_schema_is_one_and_refers_to_nothing_outside(name):
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
+def test_patterns_have_only_escapes_that_every_language_reads(name):
+    patterns = re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(SCHEMAS[name]))
+    escapes = {escape for each in patterns for escape in re.findall(r"\\(.)", json.loads(each))}
+    assert escapes <= set("xdsS.")  # Go's regular expressions (RE2) have no \\u
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
 def test_every_field_is_described(name):
     schema = SCHEMAS[name]
     for field, described in schema["properties"].items():
