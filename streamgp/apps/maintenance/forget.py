@@ -46,12 +46,13 @@ _KEPT_BY: tuple[TopicName, ...] = ("events", "predictions", "requests", "answers
 class Traces:
     """Traces of one key in the topics of labels and state.
 
+    They may be in several partitions: where its producers choose partitions differently, a key has
+    a learner in each.
+
     Attributes
     ----------
     left
-        The remaining records, by topic and key.
-    partition
-        Their partition; None while there are none.
+        The remaining records, by topic, partition and key.
     on_flink
         Whether Flink keeps what is learned, and the topic `state` does not count.
 
@@ -60,8 +61,8 @@ class Traces:
     >>> traces = Traces("ann")
     >>> place = {"topic": "state", "partition": 2, "at": 0.0, "key": b"ann\\x1fhead"}
     >>> traces.take(Record(offset=0, value=b"{}", **place))
-    >>> traces.left, traces.partition
-    ({('state', b'ann\\x1fhead'): None}, 2)
+    >>> traces.left
+    {('state', 2, b'ann\\x1fhead'): None}
     >>> traces.take(Record(offset=1, value=None, **place))
     >>> traces.left
     {}
@@ -69,23 +70,24 @@ class Traces:
     """
 
     # _is_sent  whether the request to forget was sent
-    # _is_over  whether the head has since been deleted: later records belong to a new learner
+    # _over_in  where the head has since been deleted: later records belong to a new learner
     entity: str
-    left: dict[tuple[TopicName, bytes], None] = field(default_factory=dict)
-    partition: int | None = None
+    left: dict[tuple[TopicName, int, bytes], None] = field(default_factory=dict)
     on_flink: bool = False
     _is_sent: bool = False
-    _is_over: bool = False
+    _over_in: set[int] = field(default_factory=set)
 
     @property
     def n_labels(self) -> int:
         """Number of labelled examples; each correction counts separately."""
-        return sum(topic == "consensus" for topic, _ in self.left)
+        return sum(topic == "consensus" for topic, _, _ in self.left)
 
     @property
     def has_head(self) -> bool:
-        """Whether its learner has state, or no labels."""
-        return self.on_flink or not self.n_labels or ("state", self._key_of(HEAD)) in self.left
+        """Whether its learners have state, or no labels."""
+        labelled_in = {place for topic, place, _ in self.left if topic == "consensus"}
+        head = self._key_of(HEAD)
+        return self.on_flink or all(("state", place, head) in self.left for place in labelled_in)
 
     def take(self, record: Record) -> None:
         """Process the next record of either topic."""
@@ -97,26 +99,30 @@ class Traces:
                 self.on_flink = is_on_flink(history.configuration or {})
         if not key.startswith(self._key_of("")):
             return
-        name = (record.topic, key)
+        place = record.partition
         if record.value is None:
-            self.left.pop(name, None)
-            self._is_over |= self._is_sent and name == ("state", self._key_of(HEAD))
-        elif not self._is_over:
-            self.left[name] = None
-            self.partition = record.partition
+            self.left.pop((record.topic, place, key), None)
+            if self._is_sent and (record.topic, key) == ("state", self._key_of(HEAD)):
+                self._over_in.add(place)
+        elif place not in self._over_in:
+            self.left[record.topic, place, key] = None
 
     def tell(self) -> list[Outgoing]:
-        """Return the records that tell a worker, or Flink, to forget.
+        """Return the records that tell workers, or Flink, to forget.
 
         On Flink, records that workers left in the topic `state` are deleted too, since the job does
         not read that topic.
         """
         self._is_sent = True
-        place, key = self.partition, self.entity.encode()
-        old = [name for topic, name in self.left if topic == "state" and self.on_flink]
+        key = self.entity.encode()
+        places = sorted({place for _, place, _ in self.left})
+        old = [(place, name) for topic, place, name in self.left if topic == "state"]
         return [
-            Outgoing(topic="consensus", partition=place, key=key, value=None),
-            *(Outgoing(topic="state", partition=place, key=name, value=None) for name in old),
+            *(Outgoing(topic="consensus", partition=n, key=key, value=None) for n in places),
+            *(
+                Outgoing(topic="state", partition=place, key=name, value=None)
+                for place, name in (old if self.on_flink else ())
+            ),
         ]
 
     def _key_of(self, name: str) -> bytes:

@@ -8,9 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from connectors.topics import Outgoing, Record
+from connectors.wire.codec import encode
 from connectors.wire.state_records import History, parts_of
 from streamgp.apps.maintenance.forget import NOT_YET, Traces
 from tests.helpers.small_deployment import COMMANDS, Small
+from tests.helpers.topics import write
 
 KEPT = (
     "these topics keep what they hold of this person until their retention time: events, "
@@ -59,6 +61,20 @@ def test_person_who_comes_again_begins_with_a_learner_that_knows_nothing(small: 
     small.work()
     last = [m for m in small.said("predictions") if m.key == "ann"][-1]
     assert (last.event_id, last.n_learned) == ("e4", 0)  # type: ignore[union-attr]
+
+
+def test_person_whose_producers_choose_partitions_differently_is_gone_from_all(
+    small: Small,
+) -> None:
+    with_people(small)
+    event = encode(small.event("e4", "ann", y="den"))
+    write(small.topics, Outgoing(topic="events", key=b"ann", value=event, partition=1))
+    small.work()
+    lines = [r for r in small.records("consensus") if (r.key or b"").startswith(b"ann\x1f")]
+    assert {line.partition for line in lines} == {1, 2}
+    with small.working():
+        assert small.done("forget", "ann", "--yes").startswith("forgot 'ann': 3 labels and ")
+        assert left_of(small, "ann") == []
 
 
 def test_restarted_worker_does_not_know_the_person(small: Small) -> None:
@@ -197,7 +213,7 @@ def test_life_that_begins_after_forgetting_does_not_count() -> None:
     traces.take(record("state", "events/1", b"1"))  # written before the worker heard of it
     traces.take(record("state", "head", None))
     traces.take(record("state", "head", b"2"))  # the person is there again
-    assert [key for _, key in traces.left] == [b"ann\x1fe1\x1f0", b"ann\x1fevents/1"]
+    assert [key for _, _, key in traces.left] == [b"ann\x1fe1\x1f0", b"ann\x1fevents/1"]
     traces.take(record("state", "events/1", None))
     traces.take(record("consensus", "e1\x1f0", None))
     assert traces.left == {}
@@ -207,7 +223,7 @@ def test_life_after_an_earlier_forgetting_counts() -> None:
     traces = Traces("ann")
     for value in (b"1", None, b"2"):
         traces.take(record("state", "head", value))
-    assert traces.left == {("state", b"ann\x1fhead"): None}
+    assert traces.left == {("state", 3, b"ann\x1fhead"): None}
 
 
 def test_others_whose_keys_begin_alike_do_not_count() -> None:
