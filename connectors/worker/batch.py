@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from typing import TypeAlias
 
@@ -172,18 +173,22 @@ class Results:
                     self.counts["duplicates"] += 1
                 elif isinstance(before, Expired) and message.subject != _name_of(content):
                     # What ended before the input was too late for it, which may yet be learned.
-                    self._reject(message, None, partition.number)
+                    self._reject(message, None, partition)
                 else:
-                    is_bad = self._reject(message, cause, partition.number)
+                    is_bad = self._reject(message, cause, partition)
             before = message
         if isinstance(content, _LABELLED):
             self.counts[_COUNTED[type(content)]] += 1
         if content is not None and not isinstance(content, _REQUESTS):
             self.verdicts.append(is_bad)
 
-    def _reject(self, rejected: Rejected, cause: Record | None, number: int) -> bool:
+    def _reject(self, rejected: Rejected, cause: Record | None, partition: Partition) -> bool:
         """Write a rejection as a dead letter; return whether it counts as an unusable input."""
-        self.add_dead_letter(rejected, cause, number)
+        if rejected.fault == "unknown" and not partition.loops.knows(rejected.key):
+            # It may be in another: not every producer chooses partitions as we do.
+            reason = f"{rejected.reason} in partition {partition.number}"
+            rejected = replace(rejected, reason=reason)
+        self.add_dead_letter(rejected, cause, partition.number)
         self.counts["failed"] += rejected.fault == "failed"
         if rejected.fault in ("failed", "quarantined"):
             self.failures.append((cause, rejected))

@@ -22,7 +22,7 @@ from time import monotonic, perf_counter
 from connectors.stalls import WakingClock
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.tables.cells import is_decimal_text
-from connectors.topics import Record, Topics
+from connectors.topics import Record, Topics, partition_of
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.logging import (
@@ -92,6 +92,8 @@ class Session:
 
     # _partitions   the loops of every partition that is ours and restored
     # _restoration  the other partitions that are ours, None if there are none
+    # _n_partitions  number of partitions among which producers choose; 1 once one was found that
+    #               chooses differently
     # _ahead_at     when the warning about records dated ahead was last written
     # _awake        clock of the time spent waiting
     # _moved_at     when the last answer was read, or a partition restored, on that clock
@@ -117,6 +119,7 @@ class Session:
         self._names = topics.names()
         self._metrics = metrics
         self._hidden = HiddenLabels()
+        self._n_partitions = topics.n_partitions() if loops.keyed else 1
         self._n_looked_through = 0
         self._texts: set[FeatureName] = set()
         self._generation = -1
@@ -168,6 +171,7 @@ class Session:
         batch.take_all(records, decoded, self._slow.begin)
         self._slow.current = None
         self._warn_of_texts(records, decoded)
+        self._warn_of_place(records)
         # An answer given in time is processed before its request expires, however late it is read.
         if not self._answers_come(records):
             batch.pass_time(self._events_come)
@@ -281,6 +285,27 @@ class Session:
                         features=new[:_MOST_TOLD],
                         consequence="they are compared as names; send numbers without quotes",
                     )
+
+    def _warn_of_place(self, records: Sequence[Record]) -> None:
+        """Warn once of an event that Kafka's own clients would have put into another partition.
+
+        One record of a batch is looked at: every producer's comes to be the last one.
+        """
+        if self._n_partitions == 1 or not records:
+            return
+        record = records[-1]
+        if not record.key or record.topic != "events":
+            return
+        expected = partition_of(record.key, self._n_partitions)
+        if record.partition != expected:
+            self._n_partitions = 1
+            self._log.warning(
+                "other-partitioner",
+                **self._place(record),
+                expected=expected,
+                reason="its producer does not choose partitions by murmur2, as Kafka's clients do",
+                consequence="a key in two partitions has two learners; answers miss its events",
+            )
 
     def _compare_clocks(self, records: Sequence[Record]) -> None:
         """Warn of answers dated ahead of our clock; the broker says when they were written."""

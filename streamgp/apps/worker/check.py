@@ -16,7 +16,7 @@ import click
 
 from connectors.stalls import STALL_S
 from connectors.storage.snapshots import state_error
-from connectors.topics import COMPACTED, BrokerError, Topics
+from connectors.topics import COMPACTED, BrokerError, Topics, partition_of
 from connectors.wire.state_records import History, HistoryError
 from connectors.worker.compatibility import (
     UnfitTopicsError,
@@ -280,8 +280,31 @@ def _of_learned(
                 "`streamgp recover`",
             )
     if learned.verdict != "wrong":
+        if loops.keyed:
+            yield from _of_places(histories, topics.n_partitions())
         yield from _of_quarantine(histories, loops)
         yield from _of_drifts(histories, loops)
+
+
+def _of_places(histories: Mapping[int, History], n_partitions: int) -> Iterator[Finding]:
+    """Yield how many keys are not where Kafka's own clients put them, if any."""
+    found = [
+        (entity, partition, expected)
+        for partition, history in sorted(histories.items())
+        for entity in history.entities()
+        if history.part(entity, HEAD) is not None
+        and (expected := partition_of(entity.encode(), n_partitions)) != partition
+    ]
+    if found:
+        entity, partition, expected = found[0]
+        yield Finding(
+            "warning",
+            "partitions",
+            f"{number(len(found), 'learner')} in other partitions than Kafka's own clients choose, "
+            f"such as that of {entity!r} in {partition}, not in {expected}; let every producer "
+            "choose as they do, by murmur2 (librdkafka: partitioner=murmur2_random): a key in two "
+            "partitions has two learners, and answers miss its events",
+        )
 
 
 def _of_quarantine(histories: Mapping[int, History], loops: LoopSettings) -> Iterator[Finding]:

@@ -363,6 +363,24 @@ def test_same_configuration_is_recognised(config: Path, topics: FakeTopics) -> N
     worked_on(topics, theirs)
     status, found = checked(config)
     assert (status, found["learned"]) == (0, ("ok", "with this configuration"))
+    assert "partitions" not in found
+
+
+def test_keys_that_other_clients_than_kafkas_own_have_placed_are_warned_of(
+    config: Path, topics: FakeTopics
+) -> None:
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
+    worked_on(topics, theirs, partition=2)  # where they would place ann
+    worked_on(topics, theirs, partition=1)
+    status, found = checked(config)
+    verdict, text = found["partitions"]
+    assert (status, verdict) == (0, "warning")
+    assert text.startswith(
+        "1 learner in other partitions than Kafka's own clients choose, such as that of 'ann' in "
+        "1, not in 2; let every producer choose as they do, by murmur2 (librdkafka: "
+        "partitioner=murmur2_random)"
+    )
 
 
 def test_concept_drifts_are_counted(config: Path, topics: FakeTopics) -> None:

@@ -197,7 +197,7 @@ def test_of_too_many_that_wait_the_oldest_are_dead_letters_at_once(monkeypatch):
     topics = MemoryTopics()
     put(topics, *[answer(i) for i in range(4)])
     work(topics)
-    assert letters(topics) == ["no event of key 'ann' was ever seen"] * 2
+    assert letters(topics) == ["no event of key 'ann' was ever seen in partition 0"] * 2
     put(topics, *[event(i) for i in range(4)])
     work(topics)
     assert learned(topics) == [("e2", "home"), ("e3", "home")]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics, MemoryWorkerClient
 from connectors.storage.snapshots import StateDirectory, StateError
-from connectors.topics import BrokerError, OffsetReset
-from connectors.wire.codec import decode
+from connectors.topics import BrokerError, OffsetReset, Outgoing
+from connectors.wire.codec import decode, encode
 from connectors.wire.outbound import Outbound, letter_of
 from connectors.worker import logging as worker_log
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
@@ -30,7 +30,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import People
 from streamgp.interactive.state.snapshot import SnapshotError
-from tests.helpers.topics import everything, said
+from tests.helpers.topics import everything, said, write
 from tests.helpers.workbench import (
     GROUP,
     Failing,
@@ -437,6 +437,26 @@ def test_numbers_that_come_as_texts_are_logged_once_by_the_names_of_their_featur
         {**told, "offset": 0, "features": ["light", "noise"]},
         {**told, "offset": 1, "features": ["wind"]},
     ]
+
+
+def test_a_producer_that_chooses_partitions_differently_is_logged_once(logged):
+    topics = MemoryTopics(n_partitions=4)
+    put(topics, event(1))
+    work(topics)
+    assert logged("other-partitioner") == []
+    for i in (2, 3):
+        write(topics, Outgoing(topic="events", key=b"ann", value=encode(event(i)), partition=1))
+    work(topics)
+    [told] = logged("other-partitioner")
+    assert (told["topic"], told["partition"], told["expected"]) == ("events", 1, 2)
+
+
+def test_one_learner_for_all_is_not_told_of_partitioners(logged):
+    topics = MemoryTopics(n_partitions=1)
+    raw(topics, key=None, value=b'{"x": {}}')
+    put(topics, event(1))
+    work(topics, keyed=False)
+    assert logged("other-partitioner") == []
 
 
 def test_a_restart_resumes_from_the_snapshot_with_the_same_messages(tmp_path, logged):
