@@ -66,7 +66,7 @@ from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp import __version__
 from streamgp.apps.console import agreed, clock_time, in_one_line, number
-from streamgp.apps.deployment.contents import histories_of
+from streamgp.apps.deployment.contents import histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     Deployment,
     all_of,
@@ -403,6 +403,8 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
             _check_whole(histories)
             target = _Target(n_partitions=n_partitions, is_alike=len(histories) == n_partitions)
             signed = _signed(histories, loops, there.group, target)
+            if not target.is_alike:
+                _check_apart(histories, loops, directory)
             records = _moved(histories, contents, loops, there.group, target)
         except (HistoryError, DecodeError, UnfitTopicsError) as error:
             raise click.ClickException(f"{directory}: {error}") from None
@@ -462,6 +464,19 @@ def _signed(
         raise UnfitTopicsError("no partition has a record of its configuration")
     numbers = range(target.n_partitions)
     return {n: (found[n] if target.is_alike else None) or any_one for n in numbers}
+
+
+def _check_apart(histories: Mapping[int, History], loops: LoopSettings, directory: Path) -> None:
+    """Refuse a backup in which a key has several learners: they cannot move to one partition."""
+    learner_in: dict[str, int] = {}
+    for loop in loops_in(histories, keyed=loops.keyed):
+        other = learner_in.setdefault(loop.entity, loop.partition)
+        if other != loop.partition:
+            raise click.ClickException(
+                f"{directory}: {loop.name!r} has a learner in each of the partitions {other} and "
+                f"{loop.partition}, as its producers choose partitions differently; restore it "
+                f"into topics with {number(len(histories), 'partition')}, as in the backup"
+            )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,12 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.backups import MANIFEST, Manifest
-from connectors.topics import Topics
+from connectors.topics import Outgoing, Topics
 from connectors.wire.codec import encode
 from connectors.worker.losses import LostRecordsError
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Prediction
 from tests.helpers.small_deployment import Cut, OpenTopics, Small
-from tests.helpers.topics import wait_until
+from tests.helpers.topics import wait_until, write
 
 KEYS = ("ann", "bob", "eve", "zoe")
 N = 160
@@ -122,6 +122,26 @@ def test_a_restored_deployment_predicts_as_the_one_that_went_on(
         assert small.records("dead-letters") == []
         again = small.done("backup", small.path / "again")
         assert "4 learners with" in again
+
+
+@pytest.mark.parametrize("n_partitions", [2, 3, 1])
+def test_two_learners_of_a_key_are_restored_beside_each_other_or_not_at_all(
+    small: Small, n_partitions: int
+) -> None:
+    event = encode(small.event("e1", "ann", y="den"))
+    for place in (0, 1):  # by producers that choose partitions differently
+        write(small.topics, Outgoing(topic="events", key=b"ann", value=event, partition=place))
+    small.work()
+    small.done("backup", small.path / "backup")
+    before = [(r.partition, r.key, r.value) for r in small.records("consensus")]
+    with elsewhere(small, OpenTopics(n_partitions)):
+        result = small.call("restore", small.path / "backup", "--yes")
+        if n_partitions == 2:
+            assert [(r.partition, r.key, r.value) for r in small.records("consensus")] == before
+        else:
+            assert "'ann' has a learner in each of the partitions 0 and 1" in result.stderr
+            assert "restore it into topics with 2 partitions" in result.stderr
+            assert small.records("consensus", "state") == []
 
 
 def test_a_backup_moves_between_kafka_and_a_directory(
