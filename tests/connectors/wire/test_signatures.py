@@ -2,14 +2,16 @@
 
 import hashlib
 import hmac
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.topics import Record
-from connectors.wire.codec import encode
+from connectors.wire.codec import decode, encode
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures, signature
@@ -33,6 +35,37 @@ def received(message, headers, at=9.0):
 def test_a_signature_is_the_hmac_of_the_answer_as_it_is_written():
     by_hand = hmac.new(KEYS["ann"], encode(ANSWER), hashlib.sha256).hexdigest()
     assert SIGNATURES.header(ANSWER) == ("signature", f"hmac-sha256={by_hand}".encode())
+
+
+def test_the_document_has_an_answer_with_its_signature():
+    path = Path(__file__).parents[3] / "docs" / "configuration.md"
+    if not path.is_file():
+        pytest.skip("docs/ is not beside the tests")
+    text = path.read_text(encoding="utf-8")
+    key, written, signed = re.search(
+        r"^With the key `(\w+)`.*?```text\n(.*?)\n(hmac-sha256=\w+)\n```", text, re.M | re.S
+    ).groups()
+    answer = decode(written.encode())
+    assert encode(answer) == written.encode()
+    assert signature(answer, bytes.fromhex(key)) == signed.encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (1.7e9, "1700000000.0"),
+        (1e-5, "0.00001"),
+        (1e15, "1000000000000000.0"),
+        (1e16, "1e16"),
+        (1.5e-7, "1.5e-7"),
+        (-0.1, "-0.1"),
+        (7, "7"),
+        ('"\\/\b\f\n\r\t\x01\x7f\u2028é', r'"\"\\/\b\f\n\r\t\u0001' + '\x7f\u2028é"'),
+    ],
+)
+def test_what_is_signed_is_written_as_the_document_says(value, told):
+    answer = replace(ANSWER, privileged={"n": value})
+    assert f'"privileged":{{"n":{told}}}'.encode() in encode(answer)
 
 
 @given(
