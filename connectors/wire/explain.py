@@ -73,6 +73,11 @@ def explain(
         return "message must be JSON, got nothing"
     if data.startswith(BOM_UTF8):
         return "message must be JSON, got a byte order mark before it"
+    if 0 in data:
+        return (
+            f"message must be JSON in UTF-8, got a zero byte at position {data.index(0)}, as "
+            "serializers of a schema registry write it, and UTF-16"
+        )
     try:
         plain = json.loads(data, parse_constant=_refuse_constant)
     except _NotFiniteError as constant:

@@ -159,6 +159,14 @@ BAD_BYTES = [
     (b"", "message must be JSON, got nothing"),
     (b"\xef\xbb\xbf{}", "message must be JSON, got a byte order mark before it"),
     (b"hello", "message must be JSON, got malformed text: Expecting value"),
+    (
+        b'\x00\x00\x00\x00\x01{"x":{}}',
+        "message must be JSON in UTF-8, got a zero byte at position 0",
+    ),
+    (
+        '{"x":{}}'.encode("utf-16-le"),
+        "message must be JSON in UTF-8, got a zero byte at position 1",
+    ),
     (b'{"x":{"a":1}', "message must be JSON, got malformed text: "),
     (b'{"x":{"a":1}} x', "message must be JSON, got malformed text: "),
     (b'{"x":{"\xff":1}}', "message must be UTF-8, got the byte 0xff at position 7"),
