@@ -62,6 +62,8 @@ _MOST_TOLD = 5
 _SLICE_S = 0.1
 # Number of first events whose features are looked through for numbers that come as texts.
 _LOOKED_THROUGH = 100
+# What some encoders write for floats that JSON does not have, such as Java's Jackson.
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
 class Stopwatch:
@@ -269,13 +271,17 @@ class Session:
                 )
 
     def _warn_of_texts(self, records: Sequence[Record], decoded: Sequence[object]) -> None:
-        """Warn of each feature of the first events that comes as the text of a decimal number."""
+        """Warn of each feature of the first events that comes as the text of a number or of NaN."""
         for record, event in zip(records, decoded, strict=True):
             if self._n_looked_through >= _LOOKED_THROUGH:
                 return
             if isinstance(event, Event):
                 self._n_looked_through += 1
-                names = [name for name, value in event.x.items() if is_decimal_text(value)]
+                names = [
+                    name
+                    for name, value in event.x.items()
+                    if is_decimal_text(value) or value in _NO_NUMBERS
+                ]
                 new = [name for name in names if name not in self._texts]
                 if new:
                     self._texts.update(new)
@@ -283,7 +289,8 @@ class Session:
                         "numbers-as-texts",
                         **self._place(record),
                         features=new[:_MOST_TOLD],
-                        consequence="they are compared as names; send numbers without quotes",
+                        consequence="they are compared as names; send numbers without quotes, "
+                        "and none if unknown",
                     )
 
     def _warn_of_place(self, records: Sequence[Record]) -> None:

@@ -426,16 +426,17 @@ def test_a_label_that_hides_something_is_logged_once_without_the_label(logged):
 def test_numbers_that_come_as_texts_are_logged_once_by_the_names_of_their_features(logged):
     topics = MemoryTopics()
     x = {"light": "13.5", "noise": "1,25", "room": "101", "version": "1.2.3", "heat": 20.5}
-    put(topics, event(1, x=x), event(2, x={**x, "wind": " -.5e3"}), event(3, x=x))
+    put(topics, event(1, x=x), event(2, x={**x, "wind": " -.5e3", "rain": "NaN"}), event(3, x=x))
     work(topics)
     told = {
         "topic": "events",
         "partition": 0,
-        "consequence": "they are compared as names; send numbers without quotes",
+        "consequence": "they are compared as names; send numbers without quotes, and none if "
+        "unknown",
     }
     assert logged("numbers-as-texts") == [
         {**told, "offset": 0, "features": ["light", "noise"]},
-        {**told, "offset": 1, "features": ["wind"]},
+        {**told, "offset": 1, "features": ["wind", "rain"]},
     ]
 
 
