@@ -502,7 +502,10 @@ class Topics(Protocol):
         return
 
     def read_besides(self, group: str) -> list[str]:  # noqa: ARG002
-        """Return the names on the broker of other topics that members of a group read."""
+        """Return the topics, by name on the broker, of members of a group that are no workers here.
+
+        They may be of another deployment, or of a program that reads some of the inputs.
+        """
         return []
 
     def close(self) -> None:

@@ -531,11 +531,11 @@ class Administration:
             for member in self._members(group)
         }
 
-    def subscribed(self, group: str) -> set[str]:
-        """Return the names of the topics that members of a group read."""
+    def subscriptions(self, group: str) -> list[set[str]]:
+        """Return the names of the topics that each member of a group reads."""
         # A member that is still joining has no metadata yet.
         told = (member["member_metadata"] for member in self._members(group))
-        return {name for metadata in told if metadata for name in metadata["topics"]}
+        return [set(metadata["topics"]) for metadata in told if metadata]
 
     def _members(self, group: str) -> list[dict[str, Any]]:
         found = self._ask(f"describe group {group}", lambda client: describe_group(client, group))

@@ -193,6 +193,11 @@ class Connection:
                     f"{self.timeouts.session_s:g} s; it must lie between its "
                     "group.min.session.timeout.ms and group.max.session.timeout.ms"
                 )
+            case kafka_errors.InconsistentGroupProtocolError():
+                return BrokerError(
+                    f"broker {where} refused to {doing}: a program that is no worker is in the "
+                    f"group; give it one of its own ({brief(error)})"
+                )
             case kafka_errors.InvalidTimestampError():
                 return BrokerError(
                     f"broker {where} refused to {doing}: the clock of this machine, which dates "

@@ -165,7 +165,10 @@ class GroupConsumer:
         numbers: dict[str, set[int]] = {topic: set() for topic in self._topics}
         for partition in self.partitions():
             numbers[partition.topic].add(partition.partition)
-        self.membership, self.numbers = membership, _same(numbers)
+        self.membership, self.numbers = (
+            membership,
+            _same(numbers, "; a program that is no worker is in the group: give it one of its own"),
+        )
         self.known_as = membership.member_id
         return True
 
@@ -279,12 +282,12 @@ class GroupConsumer:
         _same(numbers)
 
 
-def _same(numbers: Mapping[str, set[int]]) -> frozenset[int]:
+def _same(numbers: Mapping[str, set[int]], why: str = "") -> frozenset[int]:
     """Return the partitions, which must be the same for all inputs."""
     first, *others = numbers.values()
     if any(other != first for other in others):
         found = ", ".join(f"{topic} {sorted(each)}" for topic, each in numbers.items())
-        raise UnlikeInputsError(f"inputs must have the same partitions, found {found}")
+        raise UnlikeInputsError(f"inputs must have the same partitions, found {found}{why}")
     return frozenset(first)
 
 

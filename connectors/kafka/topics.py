@@ -197,7 +197,9 @@ class KafkaTopics(Topics):
             close_producer(producer, connection.timeouts.close_s)
 
     def read_besides(self, group: str) -> list[str]:
-        return sorted(self._administration.subscribed(group) - self._connection.roles.keys())
+        theirs = {self._connection.names[name] for name in WORKER_INPUTS}
+        others = [read for read in self._administration.subscriptions(group) if read != theirs]
+        return sorted(set().union(*others))
 
     def close(self) -> None:
         self._administration.close()

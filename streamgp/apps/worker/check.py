@@ -248,9 +248,10 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "group",
-            f"members of group {group!r} read other topics, such as {besides[0]}: give each "
-            "deployment a group of its own, because of two workers with the same group and "
-            "instance name the earlier one is stopped",
+            f"other members of group {group!r} read {', '.join(besides[:3])}: give each deployment "
+            "and each program that is no worker a group of its own; such a program takes inputs "
+            "from the workers, and of two workers with the same group and instance name the "
+            "earlier one is stopped",
         )
     troubles = inputs.troubles()
     with progress() as show:

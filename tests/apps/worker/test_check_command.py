@@ -184,7 +184,7 @@ def test_a_group_that_reads_other_topics_is_warned_of(
     assert status == 0
     verdict, text = found["group"]
     assert verdict == "warning"
-    assert text.startswith("members of group 'streamgp' read other topics, such as streamgp-of-oth")
+    assert text.startswith("other members of group 'streamgp' read streamgp-of-others: give each ")
 
 
 def test_wrong_configuration_is_all_there_is_to_say(config: Path) -> None:

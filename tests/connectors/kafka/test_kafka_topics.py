@@ -1,5 +1,8 @@
 """Topics on a real broker: made, looked at, counted."""
 
+import threading
+from contextlib import contextmanager
+
 import pytest
 
 from connectors.kafka import topics as kafka_topics
@@ -16,12 +19,14 @@ from connectors.topics import ALL_TOPICS, WORKER_INPUTS, BrokerError
 from tests.helpers.kafka_cases import (
     PATIENCE_S,
     copy_all,
+    error_of,
     eventually,
     linked,
     numbered,
     open_transaction,
     opened,
     out,
+    poll,
     write,
 )
 
@@ -65,6 +70,44 @@ def test_a_group_that_two_deployments_share_is_noticed(kafka, kafka_prefix):
     ):
         assert topics.read_besides(group) == [f"{other}{n}" for n in sorted(WORKER_INPUTS)]
         assert others.read_besides(group) == []
+
+
+@contextmanager
+def reading(servers, group, topic, **options):
+    """Let a program that is no worker read a topic as a member of a group."""
+    from kafka import KafkaConsumer
+
+    consumer = KafkaConsumer(topic, bootstrap_servers=servers, group_id=group, **options)
+    stop = threading.Event()
+    thread = threading.Thread(target=lambda: [consumer.poll(50) for _ in iter(stop.is_set, True)])
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        consumer.close()
+
+
+def test_a_program_that_takes_inputs_from_the_workers_is_named_as_the_cause(kafka, kafka_prefix):
+    group, events = f"{kafka_prefix}group", f"{kafka_prefix}events"
+    with opened(kafka, kafka_prefix) as topics, linked(topics, group) as link:
+        assert topics.read_besides(group) == []
+        with reading(kafka, group, events):
+            error, _ = error_of(lambda: poll(link, 1))
+            assert "; a program that is no worker is in the group: give it one" in str(error)
+            assert eventually(lambda: topics.read_besides(group), [events]) == [events]
+
+
+def test_a_program_with_another_way_to_share_keeps_workers_out_and_is_named(kafka, kafka_prefix):
+    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+
+    group, requests = f"{kafka_prefix}group", f"{kafka_prefix}requests"
+    ways = {"partition_assignment_strategy": [RoundRobinPartitionAssignor]}  # as KafkaJS does
+    with opened(kafka, kafka_prefix) as topics, reading(kafka, group, requests, **ways):
+        assert eventually(lambda: topics.read_besides(group), [requests]) == [requests]
+        error, _ = error_of(lambda: linked(topics, group).__enter__())
+        assert "a program that is no worker is in the group; give it one of its own" in str(error)
 
 
 def test_coordinators_that_are_gone_are_looked_for_again(kafka, kafka_prefix):
