@@ -215,8 +215,9 @@ def vanished(partition: int, positions: Mapping[Place, int]) -> LostRecordsError
         return None
     return LostRecordsError(
         f"partition {partition}: state and consensus hold nothing, and the group has processed "
-        f"{' and '.join(worked)}: both were deleted or emptied; stop all workers, then bring both "
-        "back with `streamgp restore`, or begin with nothing by `streamgp recover`"
+        f"{' and '.join(worked)}: both were deleted or emptied, or a program that is no worker has "
+        "read in the group; stop all workers, then bring both back with `streamgp restore`, set "
+        "the group back to the start, or begin with nothing by `streamgp recover`"
     )
 
 

@@ -463,6 +463,7 @@ def test_both_topics_lost_are_refused_and_begin_with_nothing_once_that_is_agreed
     small.put(small.event("late", y="hall"))
     text = refusal(small)
     assert "state and consensus hold nothing, and the group has processed events before" in text
+    assert "or a program that is no worker has read in the group" in text
     assert "`streamgp restore`" in text
     assert small.records("state", "consensus") == []
     said = small.done("recover", "--yes")
