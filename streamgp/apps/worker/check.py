@@ -293,8 +293,8 @@ def _of_places(histories: Mapping[int, History], n_partitions: int) -> Iterator[
         (entity, partition, expected)
         for partition, history in sorted(histories.items())
         for entity in history.entities()
-        if history.part(entity, HEAD) is not None
-        and (expected := partition_of(entity.encode(), n_partitions)) != partition
+        if (expected := partition_of(entity.encode(), n_partitions)) != partition
+        and history.part(entity, HEAD) is not None
     ]
     if found:
         entity, partition, expected = found[0]
