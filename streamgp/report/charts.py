@@ -166,8 +166,8 @@ def ticks(largest: float, *, over: bool = False, least: float = 0.0) -> list[flo
     [0.0, 500.0, 1000.0, 1500.0, 2000.0]
     >>> ticks(764), ticks(764, over=True)
     ([0.0, 200.0, 400.0, 600.0], [0.0, 200.0, 400.0, 600.0, 800.0])
-    >>> ticks(0.23, over=True)
-    [0.0, 0.1, 0.2, 0.3]
+    >>> ticks(0.23, over=True), ticks(2.3e-20, over=True)
+    ([0.0, 0.1, 0.2, 0.3], [0.0, 1e-20, 2e-20, 3e-20])
     >>> ticks(10, least=1.0), ticks(2, least=1.0), ticks(0, over=True)
     ([0.0, 5.0, 10.0], [0.0, 1.0, 2.0], [0.0, 1.0])
 
@@ -179,7 +179,7 @@ def ticks(largest: float, *, over: bool = False, least: float = 0.0) -> list[flo
     steps = (max(least, f * size) for f in _STEPS)
     step = next(s for s in steps if largest <= 4.0001 * s and not (least and s % least))
     n = ceil(largest / step - 1e-9) if over else floor(largest / step + 1e-9)
-    return [round(i * step, 12) for i in range(n + 1)]
+    return [float(f"{i * step:.12g}") for i in range(n + 1)]  # 0.3, not 0.30000000000000004
 
 
 def _points(points: Sequence[tuple[float, float]], right: float, top: float) -> str:
