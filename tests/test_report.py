@@ -8,6 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from streamgp.report.charts import Curve, draw_curves
+from streamgp.report.html import amount
 from streamgp.report.tables import Row, table
 
 
@@ -118,10 +119,21 @@ def test_missing_matplotlib_is_a_missing_module(
 def test_a_huge_nmse_leaves_room_for_the_names() -> None:
     rows = [
         Row(name="skeptical GP", n_events=9, accuracy=None, macro_f1=None, mae=mae, nmse=nmse)
-        for mae, nmse in ((0.5, 999.9), (123.4, 7.747e20))
+        for mae, nmse in ((0.5, 999.9), (123.4, 7.747e20), (1e-9, 1e7))
     ]
-    found = [line.split() for line in table(rows, numbers=True).splitlines()[-2:]]
+    found = [line.split() for line in table(rows, numbers=True).splitlines()[-3:]]
     assert [words[:4] for words in found] == [
         ["skeptical", "GP", "0.500", "999.900"],
         ["skeptical", "GP", "123", "7.75e+20"],
+        ["skeptical", "GP", "1.00e-09", "1.00e+07"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("mae", "words"),
+    [(999.4, "999"), (999.6, "1000"), (7618.0, "7618"), (9999999.0, "9999999"), (1e7, "1.00e+07")],
+)
+def test_an_error_in_thousands_is_written_in_whole_units(mae: float, words: str) -> None:
+    row = Row(name="gp", n_events=9, accuracy=None, macro_f1=None, mae=mae, nmse=0.5)
+    assert table([row], numbers=True).splitlines()[-1].split()[1] == words
+    assert amount(mae) == words.replace("1.00e", "1e")

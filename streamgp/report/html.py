@@ -129,17 +129,20 @@ def count(n: float) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Return a number in three significant digits, in whole units from 1000 on; a dash for None.
+    """Return a number in three significant digits, from 1000 to ten millions in whole units.
+
+    A dash for None.
 
     Examples
     --------
-    >>> amount(0.01234), amount(1234.5), amount(None)
-    ('0.0123', '1234', '-')
+    >>> amount(0.01234), amount(1234.5), amount(1.42e11), amount(None)
+    ('0.0123', '1234', '1.42e+11', '-')
 
     """
     if value is None:
         return "-"
-    return f"{value:.3g}" if abs(value) < 1000.0 else f"{value:.0f}"
+    # 999.5 has four digits once it is rounded.
+    return f"{value:.0f}" if 999.5 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
 def percent(share: float | None, digits: int = 0) -> str:

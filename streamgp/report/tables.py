@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamgp.common.printable import printable
+from streamgp.report.html import amount
 
 MINIMAL_WIDTH = 80
 LARGE = 1000.0
@@ -151,7 +152,8 @@ def _fixed(value: float | None, digits: int = 3) -> str:
 
 
 def _significant(value: float | None) -> str:
-    return "-" if value is None else f"{value:#.3g}".removesuffix(".")
+    whole = value is None or 999.5 <= abs(value) < 1e7
+    return amount(value) if whole else f"{value:#.3g}".removesuffix(".")
 
 
 def percent(value: float | None) -> str:

@@ -34,6 +34,7 @@ from streamgp.interactive.messages import (
     Challenge,
     Request,
 )
+from streamgp.report.html import amount
 
 # --- Legend: the labels and commands below a question with their keys, as many per line as fit.
 
@@ -192,7 +193,7 @@ def _doubt(view: View, request: Challenge) -> tuple[str, str]:
     said = f"{whose}{shown_label(request.given)} {ago(view.now - request.requested_at)}."
     suggested, share = shown_suggestion(request), explain.percent(explain.likely(request))
     if view.of_numbers:
-        std = "" if request.std is None else f" \N{PLUS-MINUS SIGN} {request.std:.3g}"
+        std = "" if request.std is None else f" \N{PLUS-MINUS SIGN} {amount(request.std)}"
         return said, (
             f"Judging by the examples so far, it would be about {suggested}{std} "
             f"({share} likely that it is another). Is it?"

@@ -50,6 +50,7 @@ from streamgp.interactive.rebuild import head_around
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import Taught, teach
+from streamgp.report.html import amount
 
 # --- Two learners taught the same examples, and their comparison.
 
@@ -231,7 +232,7 @@ def _cells(row: Comparison, numbers: bool) -> list[str]:
 
 
 def _mean(score: Score) -> str:
-    return f"{score.errors / score.n_guessed:.3g}" if score.n_guessed else "-"
+    return amount(score.errors / score.n_guessed if score.n_guessed else None)
 
 
 def _percent(n: int, of: int) -> str:

@@ -24,6 +24,7 @@ from streamgp.common.printable import printable
 from streamgp.config.build import build_labelled_windows
 from streamgp.evaluation.agreement import agreement_lines
 from streamgp.interactive.messages import Challenge
+from streamgp.report.html import amount
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -149,10 +150,10 @@ def _errors(watching: Watching) -> str:
         return "unknown: no number was predicted for an event whose truth is one"
     recent = ""
     if watching.recent_accuracy is not None and errors.n > N_LAST:
-        recent = f", {watching.recent_accuracy:.3g} of the last {N_LAST}"
+        recent = f", {amount(watching.recent_accuracy)} of the last {N_LAST}"
     nmse = "" if errors.nmse is None else f" (NMSE {errors.nmse:.2g})"
     return (
-        f"off by {errors.mae:.3g} on average{nmse}, {number(errors.n, 'prediction')} "
+        f"off by {amount(errors.mae)} on average{nmse}, {number(errors.n, 'prediction')} "
         f"whose truth is known{recent}"
     )
 
