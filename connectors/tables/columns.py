@@ -223,9 +223,9 @@ class RowReader:
             else:
                 yield _hint_of_distinct_labels(roles.label, labels, len(rows))
             yield _hint_of_no_labels(roles.label, rows)
-        yield _hint_of_sentinels(features, rows)
+        numbers = [*features, roles.label] if roles.numbers and roles.label else features
+        yield _hint_of_sentinels(numbers, rows)
         if self._commas:
-            numbers = [*features, roles.label] if roles.numbers and roles.label else features
             yield _hint_of_both_signs(numbers, given)
         if roles.time is not None:
             yield _hint_of_times(roles.time, rows)

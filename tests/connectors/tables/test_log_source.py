@@ -630,6 +630,15 @@ def test_numbers_that_may_stand_for_a_missing_one_are_noted(tmp_path, cells, not
     assert [note[: len(what)] for note in found] == [what] * (noted is not None)
 
 
+@pytest.mark.parametrize("numbers", [True, False])
+def test_labels_are_such_numbers_only_if_they_are_targets(tmp_path, numbers):
+    notes = []
+    text = rows(*[f"1,2,{label}" for label in ("20.5", "-999", "21", "-999")])
+    drain(source(tmp_path, text, numbers=numbers, notes=notes.append))
+    found = [note.split(";")[0] for note in notes if note.startswith("far from all")]
+    assert found == ["far from all other numbers: -999 in room"] * numbers
+
+
 @pytest.mark.parametrize(
     ("times", "noted"),
     [
