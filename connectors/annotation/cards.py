@@ -219,7 +219,7 @@ class CardMaker:
             labels=tuple(labels),
             labels_elsewhere=tuple(labels_elsewhere),
             given=None if challenge is None else challenge.given,
-            given_at=None if challenge is None else self._given_at(challenge),
+            given_at=None if challenge is None else self.timeline.given_at(challenge),
             given_by=None if challenge is None else _given_by(challenge, annotator),
             suggested=suggested,
             suggested_share=share,
@@ -244,12 +244,6 @@ class CardMaker:
             range=self.value_range,
             budget_left=budget_left,
         )
-
-    def _given_at(self, challenge: Challenge) -> float:
-        # A challenge has the time of the answer that it doubts, except in a review of older labels.
-        given = self.timeline.find(challenge.key, challenge.event_id)
-        at = challenge.requested_at
-        return at if given is None else min(given.answered_at, at)
 
     def _examples(
         self, challenge: Challenge, changeable: Callable[[str], str | None]

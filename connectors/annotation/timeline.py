@@ -14,6 +14,7 @@ from math import inf
 from typing import TypeAlias
 
 from streamgp.base import Label
+from streamgp.interactive.messages import Challenge
 
 MAX_EVENTS = 100_000
 """Number of events whose labels are kept, over all keys."""
@@ -333,6 +334,13 @@ class Timeline:
         if found is None or event_id not in found.events:
             return None
         return None if found.events[event_id].label is None else found.moment(event_id)
+
+    def given_at(self, challenge: Challenge) -> float:
+        """Return when the label that a challenge doubts was given."""
+        # A challenge has the time of that answer, except in a review of older labels.
+        given = self.find(challenge.key, challenge.event_id)
+        at = challenge.requested_at
+        return at if given is None else min(given.answered_at, at)
 
     # --- internal
 

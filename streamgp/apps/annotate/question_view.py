@@ -121,6 +121,8 @@ class View:
     note: str | None
     trouble: str | None
     now: float
+    given_at: float | None = None
+    """When the label that a challenge doubts was given, POSIX seconds; None if not known."""
     asks: str | None = None
     """What the annotator is asked; None for "Which is it?"."""
     guidelines: str | None = None
@@ -190,7 +192,8 @@ def expert(view: View) -> str:
 def _doubt(view: View, request: Challenge) -> tuple[str, str]:
     """Return the given label, and the evidence against it."""
     whose = _whose_label(request, view.annotator)
-    said = f"{whose}{shown_label(request.given)} {ago(view.now - request.requested_at)}."
+    at = request.requested_at if view.given_at is None else view.given_at
+    said = f"{whose}{shown_label(request.given)} {ago(view.now - at)}."
     suggested, share = shown_suggestion(request), explain.percent(explain.likely(request))
     if view.of_numbers:
         std = "" if request.std is None else f" \N{PLUS-MINUS SIGN} {amount(request.std)}"

@@ -45,6 +45,7 @@ from streamgp.interactive.messages import (
     CONFIDENCE,
     RESPONSE_S,
     Answer,
+    Challenge,
     LabelledExample,
     Request,
 )
@@ -338,10 +339,12 @@ class Answering:
 
     def _view(self) -> View:
         question, live = self._question, self._live
+        request = None if question is None else question.request
+        timeline = live.inbox.timeline
         return View(
             annotator=self._annotator,
             question=question,
-            choices=[] if question is None else self._offer(question.request),
+            choices=[] if request is None else self._offer(request),
             averages=live.averages,
             n_open=self.n_open(),
             n_answered=self.n_answered,
@@ -350,6 +353,7 @@ class Answering:
             note=self._note,
             trouble=live.trouble or self._sender.trouble,
             now=self._clock(),
+            given_at=timeline.given_at(request) if isinstance(request, Challenge) else None,
             asks=self._settings.question,
             guidelines=self._settings.guidelines,
             of_numbers=self._settings.of_numbers,

@@ -11,7 +11,7 @@ import pytest
 from connectors.annotation.label_text import parse_number
 from streamgp import GPRegressor, SkepticalRegressor
 from streamgp.apps.annotate.question_view import shown_suggestion
-from streamgp.interactive import Challenge, LabelledExample
+from streamgp.interactive import Answer, Challenge, LabelledExample
 from tests.helpers.deskwork import Town, annotate
 from tests.helpers.messages import challenge
 
@@ -177,3 +177,30 @@ def test_what_is_suggested_has_no_digits_that_are_not_certain(
 ) -> None:
     request = challenge(given=3.0, suggested=suggested, std=std)
     assert shown_suggestion(request) == shown
+
+
+def test_a_review_says_when_the_number_was_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A challenge of a fresh answer is as old as the answer; that of a review is not."""
+    model = SkepticalRegressor(GPRegressor(noise_variance=0.05), warm_up=0, seed=1)
+    town = Town(model=model)
+    now = time.time()
+    for i, (name, y) in enumerate({**NUMBERS, "e1": 900.0, "e7": 16.0}.items()):
+        town.clock.now = now - 7200.0 if name == "e1" else now - 60.0
+        town.event(name, float(i))
+        town.put(
+            Answer(
+                answer_id=f"{name}/a",
+                event_id=name,
+                key="k",
+                y=y,
+                annotator="ann",
+                answered_at=town.clock.now,
+            )
+        )
+        town.work()
+    town.behind_an_address(monkeypatch, tmp_path, 'target = "number"\n')
+    doubted = [message for message in town.said("requests") if isinstance(message, Challenge)]
+    assert [(each.event_id, each.reason) for each in doubted] == [("e1", "LeaveOneOutReview")]
+    assert "You said 900.0 2 h ago." in annotate(lines="").stdout
