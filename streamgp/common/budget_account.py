@@ -42,6 +42,14 @@ class LearnsOutcomes(Protocol):
 
 
 @runtime_checkable
+class ComparesScores(Protocol):
+    """A budget that compares a score with earlier ones."""
+
+    def forget_scores(self) -> None:
+        """Forget the scores so far, as the next ones are in another unit."""
+
+
+@runtime_checkable
 class Saveable(Protocol):
     """A budget or rule whose state survives a restart."""
 
@@ -79,14 +87,16 @@ class BudgetAccount:
 
     """
 
+    # _comparing       the budget, if it compares scores with earlier ones
     # _learning        the budget, if it learns at which times questions are answered
     # _naming          the budget, if it names which part of it refuses
     # _takes_asked_at  whether `refund` takes when the question was asked; None until needed
     # _turning         the budget, if it decides in place of the strategy
-    __slots__ = ("_budget", "_learning", "_naming", "_takes_asked_at", "_turning")
+    __slots__ = ("_budget", "_comparing", "_learning", "_naming", "_takes_asked_at", "_turning")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
+        self._comparing = budget if isinstance(budget, ComparesScores) else None
         self._learning = budget if isinstance(budget, LearnsOutcomes) else None
         self._naming = budget if isinstance(budget, NamesRefusal) else None
         self._takes_asked_at: bool | None = None
@@ -132,6 +142,11 @@ class BudgetAccount:
             cast("Any", self._budget).refund(now, asked_at=asked_at)
         else:
             self._budget.refund(now)
+
+    def forget_scores(self) -> None:
+        """Tell a budget that compares scores that the next ones are in another unit."""
+        if self._comparing is not None:
+            self._comparing.forget_scores()
 
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
         """Tell a budget that learns from it whether a question was answered before it expired."""

@@ -300,7 +300,7 @@ class GPRegressor(base.MiniBatchRegressor):
 
         The process solves for `x` here, and not again when it learns it.
         """
-        if self._core.n_learned < _FEWEST:
+        if self._core.n_learned < _FEWEST or not self._moments.varies:
             return None
         means, variance = self._core.predict(x)
         if means is None:

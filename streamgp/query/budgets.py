@@ -325,6 +325,10 @@ class RateBudget:
         if self.gives_back:
             self._spent = max(0, self._spent - 1)
 
+    def forget_scores(self) -> None:
+        """Forget the scores so far: the next ones are ranked among themselves."""
+        self._scores.clear()
+
     def state(self) -> State:
         """Return the last scores and the counts."""
         return {"scores": list(self._scores), "n": self._n, "spent": self._spent}
@@ -521,6 +525,11 @@ class PacedBudget:
 
     def refund(self, now: float) -> None:
         """Do nothing: the question has interrupted an annotator."""
+
+    def forget_scores(self) -> None:
+        """Forget the scores so far: the next one sets the scale again."""
+        self._log = None
+        self._scores.clear()
 
     def state(self) -> State:
         """Return the strictness, times, the latest scores and the times of the last questions."""
@@ -851,6 +860,11 @@ class AllOf:
         for account in self._accounts:
             account.refund(now, asked_at)
 
+    def forget_scores(self) -> None:
+        """Notify those that compare scores."""
+        for account in self._accounts:
+            account.forget_scores()
+
     def note_outcome(self, *, asked_at: float, answered: bool) -> None:
         """Notify those that learn when questions are answered."""
         for account in self._accounts:
@@ -951,6 +965,10 @@ class AdaptiveThreshold:
     def refund(self, now: float) -> None:  # noqa: ARG002
         """Undo the rise with one question."""
         self._move(-1.0)
+
+    def forget_scores(self) -> None:
+        """Forget the threshold: the next score sets it."""
+        self._log = None
 
     def state(self) -> State:
         """Return the threshold."""

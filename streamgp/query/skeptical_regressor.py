@@ -327,7 +327,9 @@ class SkepticalRegressor(
             w = float(abs(final - first) > abs(final - forecast.mu))
         else:
             w = self._probability_wrong(expected, first, annotator)
+        had_scale = self._store.targets.varies
         self._store.teach(x, y, event_id)
+        self._notice_scale(had_scale)
         estimate = self._error_estimate_to_update(annotator)
         estimate.note(w)
         if expected is not None and expected.sigma > 0.0:
@@ -336,7 +338,18 @@ class SkepticalRegressor(
             estimate.note_deviation(z * z * estimate.scatter, w)
         return w
 
+    def relabel_one(self, event_id: str, y: Label) -> None:
+        """Change the number of an example; raises KeyError if it was not learned."""
+        had_scale = self._store.targets.varies
+        super().relabel_one(event_id, y)
+        self._notice_scale(had_scale)
+
     # --- inside
+
+    def _notice_scale(self, had_scale: bool) -> None:
+        """Tell the budget once two targets differ: until then, variances had an arbitrary unit."""
+        if not had_scale and self._store.targets.varies:
+            self._budget.forget_scores()
 
     @property
     def _reviews_in_fingerprint(self) -> bool:

@@ -31,6 +31,8 @@ from streamgp.base import Decision
 from streamgp.kernels import SquaredExponential
 from streamgp.query import (
     KL,
+    AdaptiveThreshold,
+    AllOf,
     AlwaysAsk,
     AlwaysChallenge,
     AtMost,
@@ -39,6 +41,7 @@ from streamgp.query import (
     NeverAsk,
     NeverChallenge,
     OutsideInterval,
+    PacedBudget,
     PaperChallenge,
     RandomAsk,
     RateBudget,
@@ -439,6 +442,47 @@ def test_without_a_rule_or_budget_it_always_asks(name):
         decision = model.query_one(x)
         assert (decision.ask, decision.criterion) == (True, "Variance")
         model.learn_one(x, y)
+
+
+def asked_about(budget, *, delay, unit=1.0, restarts=False):
+    """Return the events asked about; answers come `delay` events later, and are equal at first."""
+    model = SkepticalRegressor(GPRegressor(), budget=budget, warm_up=20, seed=1)
+    asked, waiting = [], []
+    for i, (x, y) in enumerate(log(150)):
+        model.observe_one(x)
+        decision = model.query_one(x, event_id=str(i), now=float(i))
+        model.note_query(decision, asked=decision.ask, now=float(i))
+        if decision.ask:
+            asked.append(i)
+            waiting.append((i + delay, str(i), x, y))
+        while waiting and waiting[0][0] <= i:
+            _, event_id, x, y = waiting.pop(0)
+            told = unit * (y if i > 30 else 20.0)
+            model.settle_one(x, told, given=told, challenged=False, event_id=event_id)
+            if i > 30 and model.n_learned == 2:
+                model.relabel_one("0", unit * y)
+        if restarts:
+            model = restarted(model)
+    return asked
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        RateBudget(0.2),
+        AdaptiveThreshold(0.2),
+        PacedBudget(10, span_s=50.0),
+        PacedBudget(10, span_s=50.0, at_start=3),
+        AllOf(RateBudget(0.2), AtMost(25)),
+    ],
+    ids=repr,
+)
+def test_questions_depend_neither_on_the_unit_of_the_targets_nor_on_restarts(budget, delay):
+    asked = asked_about(budget, delay=delay)
+    for unit in (2.0**-30, 2.0**30):  # by powers of two nothing is rounded
+        assert asked_about(budget, delay=delay, unit=unit) == asked
+    assert asked_about(budget, delay=delay, restarts=True) == asked
 
 
 def test_a_rate_without_a_rule_goes_where_an_observation_varies_most():
