@@ -44,7 +44,14 @@ from streamgp.query.skeptical_base import (
     check_review,
     scaling_for,
 )
-from streamgp.query.strategies import NeverChallenge, OutsideInterval, Variance, check_decides
+from streamgp.query.strategies import (
+    Deterministic,
+    NeverChallenge,
+    OutsideInterval,
+    Variance,
+    check_decides,
+    cold_start,
+)
 from streamgp.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -345,6 +352,32 @@ class SkepticalRegressor(
         self._notice_scale(had_scale)
 
     # --- inside
+
+    def _apply_query_rule(self, belief: Distribution, draw: float) -> Decision:
+        decision = super()._apply_query_rule(belief, draw)
+        targets, threshold = self._store.targets, self._least_variance
+        if not threshold or targets.variance > threshold or (decision.ask and targets.varies):
+            return decision
+        # Hardly any variance exceeds the threshold as long as that of all targets does not.
+        cold = cold_start({targets.mean: 1.0} if targets.n else {}, draw, decision.criterion)
+        return decision if cold is None else cold
+
+    def _decide(self, belief: Distribution, *, event_id: str | None, now: float | None) -> Decision:
+        decision = super()._decide(belief, event_id=event_id, now=now)
+        targets, threshold = self._store.targets, self._least_variance
+        if threshold is None or not decision.ask:
+            return decision
+        if targets.varies and targets.variance > threshold:
+            return decision
+        # The loop takes a question back once its event scores no more than the threshold, but
+        # later scores are in another unit.
+        return Decision.of(decision.score, 0.0, decision.criterion)
+
+    @property
+    def _least_variance(self) -> float | None:
+        """Threshold of the query rule if its scores are in units of y², else None."""
+        rule = self._query_rule
+        return rule.threshold if isinstance(rule, Variance | Deterministic) else None
 
     def _notice_scale(self, had_scale: bool) -> None:
         """Tell the budget once two targets differ: until then, variances had an arbitrary unit."""

@@ -11,6 +11,7 @@ from streamgp import GPRegressor, SimulatedMeasurer, SkepticalRegressor, isgp
 from streamgp.interactive import (
     Answer,
     AnswerQueue,
+    Cancel,
     Challenge,
     Event,
     InteractiveLoop,
@@ -23,7 +24,15 @@ from streamgp.interactive import (
     RunStatistics,
 )
 from streamgp.interactive.teaching import teach
-from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverAsk, NeverChallenge, RateBudget
+from streamgp.query import (
+    AlwaysAsk,
+    LeaveOneOutReview,
+    NeverAsk,
+    NeverChallenge,
+    PacedBudget,
+    RateBudget,
+    Variance,
+)
 
 
 def model(**options):
@@ -361,3 +370,32 @@ def test_a_number_is_doubted_less_the_less_exact_its_annotator_has_said_it_is():
 
     assert "e1" in doubts(None)
     assert "e1" not in doubts(200.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"budget": PacedBudget(10, span_s=50.0)}, {"query": Variance(4.0)}],
+    ids=["paced", "threshold"],
+)
+def test_which_questions_are_taken_back_does_not_depend_on_the_unit(options):
+    """Answers are late, so that the first questions are open when the scale becomes known."""
+
+    def said(unit):
+        rule = options.get("query")
+        own = options if rule is None else {"query": Variance(rule.threshold * unit * unit)}
+        loop = InteractiveLoop(model(**own), open_at_most=20)
+        queue, found = AnswerQueue(SimulatedMeasurer(delay=12.0, seed=2)), []
+        for event in log(100):
+            truth = event.truth * unit
+            queue.see(replace(event, truth=truth))
+            messages = loop.on_event(event, event.occurred_at)
+            for answer in queue.due(event.occurred_at):
+                messages += loop.on_answer(answer, answer.answered_at)
+            for message in messages:
+                if isinstance(message, LabelRequest):
+                    queue.ask(message, event.occurred_at)
+                if isinstance(message, LabelRequest | Cancel):
+                    found.append((type(message), message.request_id))
+        return found
+
+    assert said(2.0**-20) == said(1.0) == said(2.0**20)

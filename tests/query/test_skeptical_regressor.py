@@ -49,6 +49,7 @@ from streamgp.query import (
     SkepticalChallenge,
     SkepticalClassifier,
     Unlimited,
+    Variance,
 )
 from streamgp.query.registry import rules
 
@@ -483,6 +484,21 @@ def test_questions_depend_neither_on_the_unit_of_the_targets_nor_on_restarts(bud
     for unit in (2.0**-30, 2.0**30):  # by powers of two nothing is rounded
         assert asked_about(budget, delay=delay, unit=unit) == asked
     assert asked_about(budget, delay=delay, restarts=True) == asked
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 1.0, 2.0**30])
+def test_a_threshold_of_the_variance_cannot_keep_the_first_questions_from_being_asked(unit):
+    """Always without a target, then one in ten while the targets vary by less than it."""
+    model = SkepticalRegressor(GPRegressor(), Variance(4.0 * unit * unit), warm_up=0, seed=1)
+    for i in range(1000):
+        assert model.query_one({"a": 1.0}, event_id=str(i)).ask
+    for n, y in enumerate((7.0, 7.0, 8.0)):
+        model.settle_one({"a": n}, y * unit, given=y * unit, challenged=False)
+        asked = [model.query_one({"a": 50.0}, event_id=str(i)).ask for i in range(1000)]
+        assert 70 < sum(asked) < 130
+    model.settle_one({"a": 5.0}, 70.0 * unit, given=70.0 * unit, challenged=False)
+    assert model.query_one({"a": 50.0}).ask
+    assert model.query_one({"a": 50.0}).threshold == 4.0 * unit * unit
 
 
 def test_a_rate_without_a_rule_goes_where_an_observation_varies_most():
