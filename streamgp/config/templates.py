@@ -355,9 +355,9 @@ leave = {leave}
 
 _PAGE = """\
 [page]
-# What annotators are asked, and what they need to know to answer alike: what each label means.
-#question = "What were you doing?"
-#guidelines = "sitting: also in a bus or a car; walking: also on stairs"
+# What annotators are asked, and what they need to know to answer alike{such_as}.
+#question = "{asks}"
+#guidelines = "{guides}"
 # Labels that annotators can choose from the start, besides those that were given before.
 #labels = ["sitting", "walking"]
 # For numbers (target = "number"): their unit, and the ends of the slider that annotators see.
@@ -365,6 +365,17 @@ _PAGE = """\
 #low = -10.0
 #high = 40.0
 """
+
+_ASKED = {
+    "such_as": ": what each label means",
+    "asks": "What were you doing?",
+    "guides": "sitting: also in a bus or a car; walking: also on stairs",
+}
+_ASKED_FOR_NUMBERS = {
+    "such_as": "",
+    "asks": "How warm is it?",
+    "guides": "by the thermometer at the door, to half a degree",
+}
 
 _OBSERVE = """\
 [observe]
@@ -453,6 +464,7 @@ def template(
         **_settings(Worker()),
         **_settings(config),
         **_of_rules(),
+        **_ASKED,
         "length_scale": "#length_scale = 2.0" if scale is None else f"length_scale = {scale}",
         "temporal": shown(config.temporal.enabled),
         "drift_test": shown(config.drift_test.enabled),
@@ -470,6 +482,7 @@ def template(
         else "# `streamgp init` with the same options and `--all` prints all settings.\n",
     }
     if target == "number":
+        values |= _ASKED_FOR_NUMBERS
         # Written out, the rate would also hold where [questions] has a limit, which replaces it.
         for name in ("query", "budget"):
             values[f"{name}_section"] = f"#[{name}]"

@@ -222,6 +222,13 @@ def test_the_comments_say_what_options_a_learner_has_and_their_defaults(name: st
     assert told == has
 
 
+def test_a_file_for_numbers_has_an_example_of_a_question_about_one() -> None:
+    options: list[list[str]] = [[], ["--target", "number"]]
+    files = [CliRunner().invoke(cli, ["init", "--worker", *more]).stdout for more in options]
+    asked = [re.findall('(?m)^#question = "(.*)"$', file) for file in files]
+    assert asked == [["What were you doing?"], ["How warm is it?"]]
+
+
 def test_the_paper_has_no_file_for_numbers() -> None:
     result = CliRunner().invoke(cli, ["init", "--preset", "paper", "--target", "number"])
     assert result.exit_code == 2

@@ -168,10 +168,11 @@ def _question(view: View) -> str:
 
 def help_text(view: View) -> str:
     """Return the guidelines, and what can be typed."""
+    keys = HELP_FOR_NUMBERS if view.of_numbers else HELP
     if view.guidelines is None:
-        return HELP
+        return keys
     lines = map(printable, view.guidelines.expandtabs(4).strip().splitlines())
-    return "\n".join([*lines, "", HELP])
+    return "\n".join([*lines, "", keys])
 
 
 _WITHOUT_RULE = (ASKED_AGAIN, SECOND_ANNOTATOR, SAME_ANNOTATOR)
@@ -451,23 +452,40 @@ def printable_lines(text: str) -> str:
     return "\n".join(printable(line) for line in text.splitlines())
 
 
-HELP = """\
-Which label belongs to the event? Next to its features you see what is usual
-in each class; features that tell the classes apart come first.
-A frame asks about an earlier label again. Next to it you see the examples
+_FRAME = """\
+A frame asks about an earlier answer again. Next to it you see the examples
 most like it, with what differs. Your second answer counts, whichever it is.
 
 Type one of these and press Enter:
 
+"""
+HELP = f"""\
+Which label belongs to the event? Next to its features you see what is usual
+in each class; features that tell the classes apart come first.
+{_FRAME}\
   1-9, a-z  the label next to the key (not in a frame), or a label in full
   n LABEL   a new label; in double quotes it is text even if it looks like 7
-  21.5      where numbers are asked for, also as in 21.5 +- 0.5
   k c       in a frame: keep the label, or change it to the suggested one
   LABEL ?4  with --confidence: from ?1 (guessed) to ?5 (certain), or nothing
   d         don't know: no label; in a frame the label stays
   s         skip: the question comes after all others
   u         undo: the last answer, or the question that was skipped last
   r A -> B  rename a label that was misspelt, or merge it with another one
+  m         all features, where there are many
+  x         for experts: the rule that asks, with its numbers
+  q         quit; open questions stay open for the next time
+  Enter     on an empty line: prints the question again
+"""
+HELP_FOR_NUMBERS = f"""\
+Which number belongs to the event?
+{_FRAME}\
+  21.5      the number, without its unit; a decimal comma is as good as a point
+  21.5 +- 2 the number, and how exact it is (its standard deviation)
+  k c       in a frame: keep the number, or change it to the one expected
+  21.5 ?4   with --confidence: from ?1 (guessed) to ?5 (certain), or nothing
+  d         don't know: no number; in a frame the number stays
+  s         skip: the question comes after all others
+  u         undo: the last answer, or the question that was skipped last
   m         all features, where there are many
   x         for experts: the rule that asks, with its numbers
   q         quit; open questions stay open for the next time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
@@ -63,6 +64,14 @@ def test_question_and_guidelines_of_the_configuration_take_the_place_of_ours() -
     told = view(Question(request=label_request("e1")), asks=asks, guidelines=guidelines)
     assert printed(looks.heading(told)).splitlines()[0] == "Where was it?\\u200b"
     assert looks.help_text(told) == f"a:  b\n\\x1bb\n\n{looks.HELP}"
+
+
+def test_help_about_numbers_names_what_can_be_typed_then_and_no_labels() -> None:
+    told = looks.help_text(view(Question(request=label_request("e1")), of_numbers=True))
+    for key in (*"dsumxqk", "21.5", "21.5 +- 2", "21.5 ?4"):
+        assert f"\n  {key} " in told
+    assert not re.search("label|class|rename", told)
+    assert all(len(line) < 80 for line in told.splitlines())
 
 
 def test_a_question_about_an_earlier_event_says_when_that_was() -> None:
