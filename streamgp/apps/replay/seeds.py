@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -20,6 +20,7 @@ from streamgp.config.rules import section
 from streamgp.config.settings import Annotator, Config, Questions
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.run_statistics import SCORES
+from streamgp.report.html import amount
 from streamgp.report.tables import LARGE, text_table
 
 AT_RANDOM, ALL_CLEAN = "asked at random", "all labels, clean"
@@ -91,8 +92,12 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
 
 _TITLES = {"label": ("accuracy", "macro F1"), "number": ("mean abs.\nerror", "NMSE")}
 _COUNTS = ("n_asked", "n_challenges", "wrong_kept")
-# Shares have three decimals; errors in units of the target three significant digits.
-_FORMATS = {"n_asked": ".0f", "n_challenges": ".0f", "mae": ".3g"}
+# Shares have three decimals; errors in units of the target, and large ones, three digits.
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "n_asked": "{:.0f}".format,
+    "n_challenges": "{:.0f}".format,
+    "mae": amount,
+}
 
 
 def _replays(
@@ -170,14 +175,16 @@ def _spread(values: Sequence[float | None], kind: str) -> str:
     ('0.5', '-')
     >>> _spread([1e12, 3e12, 2e12], "nmse")
     '2e+12 ± 2.48e+12'
+    >>> _spread([5700.0, 5750.0, 5800.0], "mae")
+    '5750 ± 124'
 
     """
     known = [float(value) for value in values if value is not None]
     if len(known) < len(values):
         return "-"
     mean = fmean(known)
-    form = _FORMATS.get(kind, ".3f" if mean < LARGE else ".3g")
+    shown = _FORMATS.get(kind, "{:.3f}".format if mean < LARGE else amount)
     if len(known) == 1:
-        return f"{mean:{form}}"
+        return shown(mean)
     half = stdtrit(len(known) - 1, 0.5 + _LEVEL / 2.0) * stdev(known) / sqrt(len(known))
-    return f"{mean:{form}} ± {half:{form}}"
+    return f"{shown(mean)} ± {shown(half)}"
