@@ -31,7 +31,7 @@ from connectors.tables.cells import (
     time_of,
     with_point,
 )
-from connectors.tables.feature_columns import Cells, FeatureColumns
+from connectors.tables.feature_columns import Cells, FeatureColumns, why_no_numbers
 from connectors.tables.readers import SHOWN, BadRow, Row, Table, TableError, cells_of, place_of
 from streamgp.base import FeatureName, Label, check_kind
 from streamgp.interactive.messages import Event, Rejected
@@ -223,7 +223,11 @@ class RowReader:
             else:
                 yield _hint_of_distinct_labels(roles.label, labels, len(rows))
             yield _hint_of_no_labels(roles.label, rows)
-        numbers = [*features, roles.label] if roles.numbers and roles.label else features
+        numbers = features
+        if roles.label is not None and roles.numbers:
+            numbers = [*features, roles.label]
+            written = list(map(with_point, labels)) if self._commas else labels
+            yield from (": ".join(why) for why in why_no_numbers(roles.label, written))
         yield _hint_of_sentinels(numbers, rows)
         if self._commas:
             yield _hint_of_both_signs(numbers, given)

@@ -332,12 +332,7 @@ class FeatureColumns:
         self, name: str, cells: list[Any], runs: list[list[Any]]
     ) -> Iterator[tuple[str, str]]:
         """Yield what the user may have meant otherwise with a judged column, with an example."""
-        if has_decimal_commas(cells):
-            yield _COMMAS, name
-        if has_thousands_signs(cells):
-            yield _THOUSANDS, _with_example(name, cells[0])
-        if has_units(cells):
-            yield _WITH_UNIT, _with_example(name, cells[0])
+        yield from why_no_numbers(name, cells)
         text = recurring_text(cells)
         if text is not None and self._plan.get(name, text_of) is not text_of:
             yield _MIXED, _with_example(name, text)
@@ -372,6 +367,16 @@ class FeatureColumns:
         if self._typed:
             return number_of
         return integer_of_text if whole else float_of_text
+
+
+def why_no_numbers(name: str, cells: list[Any]) -> Iterator[tuple[str, str]]:
+    """Yield why cells are no numbers although people read them as such, with the column's name."""
+    if has_decimal_commas(cells):
+        yield _COMMAS, name
+    if has_thousands_signs(cells):
+        yield _THOUSANDS, _with_example(name, cells[0])
+    if has_units(cells):
+        yield _WITH_UNIT, _with_example(name, cells[0])
 
 
 def _with_example(name: str, cell: Any) -> str:

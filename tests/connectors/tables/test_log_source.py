@@ -640,6 +640,32 @@ def test_labels_are_such_numbers_only_if_they_are_targets(tmp_path, numbers):
 
 
 @pytest.mark.parametrize(
+    ("cells", "noted"),
+    [
+        (
+            ['"20,5"', '"21,25"', ""],
+            "decimal commas need semicolons between the cells of a table: room",
+        ),
+        (["20.5 kg", "21 kg", "NA"], "something follows them: room (for example '20.5 kg')"),
+        (['"1,234.5"', '"2,234.5"'], "thousands are separated: room (for example '1,234.5')"),
+        (["20.5", "21.25", "1,5"], None),
+    ],
+)
+def test_targets_that_only_people_read_as_numbers_are_noted(tmp_path, cells, noted):
+    notes = []
+    drain(source(tmp_path, rows(*[f"1,2,{c}" for c in cells]), numbers=True, notes=notes.append))
+    assert notes == [f"not numbers, because {noted}"] * (noted is not None)
+
+
+@pytest.mark.parametrize("cell", ["20,5", "20.5"])
+def test_targets_may_have_decimal_commas_where_semicolons_separate_cells(tmp_path, cell):
+    notes = []
+    text = f"a;b;room\n1,5;2;{cell}\n2,5;2;{cell}\n"
+    [one, _] = drain(source(tmp_path, text, numbers=True, notes=notes.append))
+    assert (one.truth, [note for note in notes if "not numbers" in note]) == (20.5, [])
+
+
+@pytest.mark.parametrize(
     ("times", "noted"),
     [
         (["46083.59653", "46083.597222222", "46083.6"], True),
