@@ -46,6 +46,7 @@ from streamgp.interactive.messages import (
     Message,
     Retraction,
 )
+from streamgp.report.html import short
 
 Kind: TypeAlias = Literal[
     "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated", "outdated"
@@ -646,7 +647,8 @@ def _words(step: Step) -> str:
         case "ended":
             return f"the question ended{detail}"
         case "doubted":
-            return f"{before} of {who} was doubted, {sure}; suggested {label}"
+            # What was said is told in full; what a learner expected has no such digits.
+            return f"{before} of {who} was doubted, {sure}; suggested {short(step.label)!r}"
         case "retracted":
             return f"{label} was taken back with all other labels of {who}"
         case "reinstated":

@@ -17,6 +17,7 @@ from connectors.wire.codec import encode
 from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import is_request, line_of
 from streamgp import isgp
+from streamgp.apps.maintenance import audit
 from streamgp.apps.maintenance.audit import Step, Wanted, steps_of
 from streamgp.interactive.loop import InteractiveLoop
 from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest, Message
@@ -49,6 +50,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
 def rows(small: Small, *arguments: str) -> list[dict[str, object]]:
     text = small.done("audit", *arguments, "--format", "json")
     return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_number_that_was_suggested_is_told_with_six_digits_and_others_in_full() -> None:
+    step = Step(at=0.0, key="k", event_id="e1", what="doubted", annotator="bob", before=70.12345678)
+    text = audit.told([replace(step, probability_wrong=0.9, label=20.18709761141373)])
+    assert text.endswith("70.12345678 of bob was doubted, wrong with P 0.9; suggested 20.1871")
 
 
 def test_the_history_says_who_said_what_and_with_what_result(small: Small) -> None:
