@@ -334,7 +334,7 @@ class SkepticalRegressor(
             w = float(abs(final - first) > abs(final - forecast.mu))
         else:
             w = self._probability_wrong(expected, first, annotator)
-        had_scale = self._store.targets.varies
+        had_scale = self._has_scale
         self._store.teach(x, y, event_id)
         self._notice_scale(had_scale)
         estimate = self._error_estimate_to_update(annotator)
@@ -347,7 +347,7 @@ class SkepticalRegressor(
 
     def relabel_one(self, event_id: str, y: Label) -> None:
         """Change the number of an example; raises KeyError if it was not learned."""
-        had_scale = self._store.targets.varies
+        had_scale = self._has_scale
         super().relabel_one(event_id, y)
         self._notice_scale(had_scale)
 
@@ -355,8 +355,8 @@ class SkepticalRegressor(
 
     def _apply_query_rule(self, belief: Distribution, draw: float) -> Decision:
         decision = super()._apply_query_rule(belief, draw)
-        targets, threshold = self._store.targets, self._least_variance
-        if not threshold or targets.variance > threshold or (decision.ask and targets.varies):
+        targets = self._store.targets
+        if not self._least_variance or self._has_scale:
             return decision
         # Hardly any variance exceeds the threshold as long as that of all targets does not.
         cold = cold_start({targets.mean: 1.0} if targets.n else {}, draw, decision.criterion)
@@ -364,14 +364,40 @@ class SkepticalRegressor(
 
     def _decide(self, belief: Distribution, *, event_id: str | None, now: float | None) -> Decision:
         decision = super()._decide(belief, event_id=event_id, now=now)
-        targets, threshold = self._store.targets, self._least_variance
-        if threshold is None or not decision.ask:
-            return decision
-        if targets.varies and targets.variance > threshold:
+        if self._least_variance is None or not decision.ask or self._has_scale:
             return decision
         # The loop takes a question back once its event scores no more than the threshold, but
         # later scores are in another unit.
         return Decision.of(decision.score, 0.0, decision.criterion)
+
+    def _decide_by_budget(self, wish: Decision, now: float) -> Decision:
+        unit = self._unit_of_budget
+        if unit == 1.0:
+            return super()._decide_by_budget(wish, now)
+        decision = super()._decide_by_budget(_in_units(wish, unit), now)
+        turned = Decision.of(wish.score, decision.threshold * unit, wish.criterion)
+        refused = turned.ask and decision.budget is not None
+        return turned.refused_by(str(decision.budget)) if refused else turned
+
+    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
+        """Tell the budget, once for each event, whether it was asked about."""
+        unit = self._unit_of_budget
+        told = decision if unit == 1.0 else _in_units(decision, unit)
+        super().note_query(told, asked=asked, now=now)
+
+    @property
+    def _unit_of_budget(self) -> float:
+        """Unit of scores and thresholds for budgets that decide in place of the query rule.
+
+        The threshold of a variance, as such budgets do not know other units.
+        """
+        return (self._least_variance or 1.0) if self._budget.turns and self._has_scale else 1.0
+
+    @property
+    def _has_scale(self) -> bool:
+        """Whether targets differ, so that variances are in their unit, beyond the threshold."""
+        targets = self._store.targets
+        return targets.varies and targets.variance > (self._least_variance or 0.0)
 
     @property
     def _least_variance(self) -> float | None:
@@ -380,8 +406,8 @@ class SkepticalRegressor(
         return rule.threshold if isinstance(rule, Variance | Deterministic) else None
 
     def _notice_scale(self, had_scale: bool) -> None:
-        """Tell the budget once two targets differ: until then, variances had an arbitrary unit."""
-        if not had_scale and self._store.targets.varies:
+        """Tell the budget once the scale is known: the scores before were in another unit."""
+        if not had_scale and self._has_scale:
             self._budget.forget_scores()
 
     @property
@@ -427,6 +453,11 @@ class SkepticalRegressor(
         from river.linear_model import BayesianLinearRegression
 
         yield {"model": BayesianLinearRegression(), "seed": 1}
+
+
+def _in_units(decision: Decision, unit: float) -> Decision:
+    """Return the comparison of a decision in units of a number; a refusal is left out."""
+    return Decision.of(decision.score / unit, decision.threshold / unit, decision.criterion)
 
 
 def _as_number(y: object) -> float | None:

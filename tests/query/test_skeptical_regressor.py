@@ -445,9 +445,10 @@ def test_without_a_rule_or_budget_it_always_asks(name):
         model.learn_one(x, y)
 
 
-def asked_about(budget, *, delay, unit=1.0, restarts=False):
+def asked_about(budget, *, delay, threshold, unit=1.0, restarts=False):
     """Return the events asked about; answers come `delay` events later, and are equal at first."""
-    model = SkepticalRegressor(GPRegressor(), budget=budget, warm_up=20, seed=1)
+    query = Variance(threshold * unit * unit)
+    model = SkepticalRegressor(GPRegressor(), query, budget=budget, warm_up=20, seed=1)
     asked, waiting = [], []
     for i, (x, y) in enumerate(log(150)):
         model.observe_one(x)
@@ -467,7 +468,7 @@ def asked_about(budget, *, delay, unit=1.0, restarts=False):
     return asked
 
 
-@pytest.mark.parametrize("delay", [0, 5])
+@pytest.mark.parametrize(("delay", "threshold"), [(0, 0.0), (5, 0.0), (5, 30.0)])
 @pytest.mark.parametrize(
     "budget",
     [
@@ -479,11 +480,23 @@ def asked_about(budget, *, delay, unit=1.0, restarts=False):
     ],
     ids=repr,
 )
-def test_questions_depend_neither_on_the_unit_of_the_targets_nor_on_restarts(budget, delay):
-    asked = asked_about(budget, delay=delay)
+def test_questions_depend_neither_on_the_unit_of_the_targets_nor_on_restarts(
+    budget, delay, threshold
+):
+    asked = asked_about(budget, delay=delay, threshold=threshold)
     for unit in (2.0**-30, 2.0**30):  # by powers of two nothing is rounded
-        assert asked_about(budget, delay=delay, unit=unit) == asked
-    assert asked_about(budget, delay=delay, restarts=True) == asked
+        assert asked_about(budget, delay=delay, threshold=threshold, unit=unit) == asked
+    assert asked_about(budget, delay=delay, threshold=threshold, restarts=True) == asked
+
+
+def test_a_daily_limit_is_used_up_whatever_the_threshold_of_the_variance():
+    counts = [
+        len(asked_about(PacedBudget(10, span_s=50.0), delay=0, threshold=threshold, unit=unit))
+        for threshold in (0.0, 1e-3, 10.0, 30.0)
+        for unit in (2.0**-30, 1.0, 2.0**30)
+    ]
+    assert min(counts) >= 25
+    assert max(counts) <= 30
 
 
 @pytest.mark.parametrize("unit", [2.0**-30, 1.0, 2.0**30])
