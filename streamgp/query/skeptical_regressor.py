@@ -325,9 +325,9 @@ class SkepticalRegressor(
             If the target is not finite or too large, or the event was already learned.
 
         """
-        first, final = _as_number(given), _as_number(y)
-        if first is None or final is None:
-            raise TypeError(f"y must be a number, got {y if final is None else given!r}")
+        first, final = _as_number(given), checked_target(y)
+        if first is None:
+            raise TypeError(f"given must be a finite number, got {given!r}")
         expected = self._expected(x, annotator, std)
         forecast = self._store.belief(x)
         if challenged:
