@@ -108,6 +108,11 @@ class BudgetAccount:
         """Whether the budget decides in place of the query strategy."""
         return self._turning is not None
 
+    @property
+    def compares_scores(self) -> bool:
+        """Whether the budget compares scores, also those of events that are not asked about."""
+        return self._comparing is not None
+
     def decided(self, decision: Decision, now: float) -> Decision:
         """Return a query strategy's decision: replaced by the budget, unchanged, or refused."""
         if self._turning is not None:

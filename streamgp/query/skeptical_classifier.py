@@ -365,10 +365,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             )
         belief = self._store.belief(x)
         decision = self._decide(belief, event_id=event_id, now=now)
-        if not pending or (self.budget is None and not decision.ask and _is_positive(belief)):
+        is_settled = decision.score <= decision.threshold and _is_positive(belief)
+        if not pending or (is_settled and not self._budget.compares_scores):
             return decision
-        # As answers to come only reduce the doubt, nothing else has to be decided here; it would
-        # take half as long as the rest of an event. A budget may compare the scores of all events.
+        # As answers to come only reduce the doubt, they are left out above where they change
+        # nothing: that would take half as long as the rest of an event.
         belief = self._store.belief_with(x, pending)
         return self._decide(belief, event_id=event_id, now=now)
 

@@ -10,18 +10,25 @@ from streamgp import DriftTest, EnsembleGPClassifier, GPClassifier, SkepticalCla
 from streamgp.base import PendingQuestion, Posterior
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
-from streamgp.query import PaperAsk, SkepticalAsk, Unlimited, criteria
+from streamgp.query import AllOf, AtMost, PaperAsk, SkepticalAsk, Unlimited, criteria
 from streamgp.query.skeptical_classifier import SkepticalClassifier as Classifier
+
+
+class Comparing(Unlimited):
+    """No limit, but it wants to know all scores."""
+
+    def forget_scores(self):
+        pass
 
 
 def learner(**options):
     gp = GPClassifier(SquaredExponential(0.7), noise_variance=0.5)
-    return SkepticalClassifier(gp, warm_up=0, seed=1, **{"budget": Unlimited(), **options})
+    return SkepticalClassifier(gp, warm_up=0, seed=1, **{"budget": Comparing(), **options})
 
 
 def doubt(model: Classifier, x, pending=()):
-    """The doubt that a budget hears of; without one, it is not computed if it changes nothing."""
-    assert model.budget is not None
+    """The doubt; it is left out where it changes nothing, unless the budget compares scores."""
+    assert isinstance(model.budget, Comparing)
     return model.query_one(x, event_id="e", pending=pending).score
 
 
@@ -67,7 +74,7 @@ def test_whether_to_ask_is_decided_as_if_all_scores_were_computed(gp, drift_test
     options = {"drift_test": drift_test, "warm_up": 0, "seed": 1}
     exact, fast = (
         SkepticalClassifier(gp, SkepticalAsk(c), budget=budget, **options)
-        for budget in (Unlimited(), None)
+        for budget in (AllOf(Comparing(), AtMost(50)), AtMost(50))
     )
     rng, left_out = np.random.default_rng(1), 0
     pending: list[PendingQuestion] = []
@@ -77,7 +84,9 @@ def test_whether_to_ask_is_decided_as_if_all_scores_were_computed(gp, drift_test
         fast.observe_one(x)
         with_all = exact.query_one(x, event_id=f"e{i}", pending=pending)
         without = fast.query_one(x, event_id=f"e{i}", pending=pending)
-        assert without.ask == with_all.ask
+        assert (without.ask, without.budget) == (with_all.ask, with_all.budget)
+        exact.note_query(with_all, asked=with_all.ask, now=i)
+        fast.note_query(without, asked=without.ask, now=i)
         if without.ask:
             assert without == with_all
             pending = [*pending[-5:], PendingQuestion(x, exact.pending_one(x))]
