@@ -34,8 +34,9 @@ from connectors.worker.losses import (
     heeded_in,
     numbers_in,
 )
-from connectors.worker.settings import LoopSettings
+from connectors.worker.settings import WINDOWS, LoopSettings
 from streamgp.common.environment import environment
+from streamgp.common.fingerprint import fingerprint
 from streamgp.interactive.consensus_log import examples_in
 from streamgp.interactive.keyed import BUDGET, KeyedLoops
 from streamgp.interactive.messages import LabelledExample
@@ -494,4 +495,7 @@ class Partition:
         self.n_failed = Counter(failed_in(forgotten))
 
     def _fingerprint(self) -> str:
-        return str(self._settings.configuration["fingerprint"])
+        """Return what a snapshot is compared by: with other windows, the topics are to refuse."""
+        found = self._settings.configuration
+        own = str(found["fingerprint"])
+        return own if WINDOWS not in found else fingerprint(own, found[WINDOWS])

@@ -193,17 +193,19 @@ def test_a_forgotten_key_takes_its_rows_along():
     assert said(topics, "predictions") == []
 
 
+@pytest.mark.parametrize("saves", [True, False])
 @pytest.mark.parametrize(
     ("first", "second"),
     [(windows(), windows(features=["mean"])), (windows(), None), (None, windows())],
 )
-def test_other_windows_are_another_configuration(first, second):
+def test_other_windows_are_another_configuration(first, second, saves, tmp_path):
+    state = StateDirectory(tmp_path) if saves else None
     topics = MemoryTopics()
     put(topics, *(row(t) for t in range(12)))
-    work(topics, windows=first)
+    work(topics, windows=first, state=state)
     put(topics, row(12))
     with pytest.raises(UnfitTopicsError, match=r"with another configuration \(windows .*use other"):
-        work(topics, windows=second)
+        work(topics, windows=second, state=state)
 
 
 def test_the_group_is_idle_at_the_end():
