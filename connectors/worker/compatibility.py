@@ -105,6 +105,18 @@ def check_environment(partition: int, theirs: Mapping[str, Any] | None) -> None:
         )
 
 
+def without_learner(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration as far as a command that replaces all learners cannot change it.
+
+    Examples
+    --------
+    >>> without_learner({"fingerprint": "2e", "keyed": True})
+    {'keyed': True}
+
+    """
+    return {name: value for name, value in configuration.items() if name != "fingerprint"}
+
+
 def is_on_flink(signed: Mapping[str, Any] | None) -> bool:
     """Return whether a partition's signature says that Flink keeps what is learned.
 

@@ -23,7 +23,12 @@ from msgspec.structs import replace
 from connectors.topics import COMPACTED, Outgoing
 from connectors.wire import state_records
 from connectors.wire.state_records import History
-from connectors.worker.compatibility import OtherGroupError, check_signed, signature
+from connectors.worker.compatibility import (
+    UnfitTopicsError,
+    check_signed,
+    signature,
+    without_learner,
+)
 from connectors.worker.settings import configuration_of
 from streamgp.apps.console import agreed, aligned, in_one_line, number, progress, tell
 from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
@@ -276,10 +281,11 @@ def rebuild_learners(
         with readable_topics(there.config):
             check_whole(there.topics, there.group, histories)
             found = {n: history.configuration for n, history in histories.items()}
-            if take_over:
-                _check_group(found, there.group)
             total = build_total_budget(config, source=str(config_file))
             windows = build_windows(config, label="y", source=str(config_file))
+            settings = configuration_of(new, total, windows, keyed=config.worker.keyed)
+            if take_over:
+                _check_signed(found, settings, there.group)
             _note_others(found.values(), fingerprint_with(old, total), config_file)
             rows, heads = _compared(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over
@@ -294,7 +300,6 @@ def rebuild_learners(
         if not agreed(f"let {number(len(heads), 'new learner')} take over?", yes=yes):
             return
         check_still_idle(there, reader, "take over")
-        settings = configuration_of(new, total, windows, keyed=config.worker.keyed)
         configuration = signature(settings, there.group)
         partitions = [n for n in histories if found[n] is not None]
         write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
@@ -329,15 +334,18 @@ def with_learner(config: WorkerConfig, learner_file: Path) -> WorkerConfig:
     return changed
 
 
-def _check_group(found: Mapping[int, Mapping[str, Any] | None], group: str) -> None:
-    """Refuse the topics of another group.
+def _check_signed(
+    found: Mapping[int, Mapping[str, Any] | None], settings: Mapping[str, Any], group: str
+) -> None:
+    """Refuse the topics of another group, or of workers with other keys or windows.
 
-    Its workers may be running; and this group, which has no positions yet, would read everything
-    again.
+    Another group's workers may be running; and this group, which has no positions yet, would read
+    everything again.
     """
     for partition, configuration in found.items():
-        with in_one_line(OtherGroupError):
-            check_signed(partition, configuration or {}, {}, group)
+        if configuration is not None:
+            with in_one_line(UnfitTopicsError):
+                check_signed(partition, configuration, without_learner(settings), group)
 
 
 def _note_others(

@@ -41,6 +41,7 @@ from connectors.worker.compatibility import (
     check_signed,
     interrupted_command,
     signature,
+    without_learner,
 )
 from connectors.worker.early_answers import EarlyAnswers
 from connectors.worker.losses import FORGOTTEN, Losses, forgotten_in
@@ -248,8 +249,11 @@ def _broken(
 ) -> dict[int, str]:
     """Return the partitions whose state must be rebuilt, with the reason."""
     for partition, history in histories.items():
-        theirs = history.configuration or {}
-        ours = {} if not theirs or interrupted_command(theirs) else loops.configuration
+        theirs, ours = history.configuration, loops.configuration
+        if theirs is None:
+            continue
+        if interrupted_command(theirs) is not None:
+            ours = without_learner(ours)
         with in_one_line(UnfitTopicsError):
             check_signed(partition, theirs, ours, there.group)
     lost = losses_of(there.topics, there.group, histories)

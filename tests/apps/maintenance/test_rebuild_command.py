@@ -256,6 +256,36 @@ def test_a_rule_that_learns_hears_once_more_what_it_has_heard(small: Small) -> N
     small.work()
 
 
+WINDOWS = '[windows]\nlength_s = 10\nfeatures = ["mean"]\n'
+
+
+def with_windows(small: Small) -> None:
+    """Let a worker learn the labels of windows; the last of them is open."""
+    small.add(WINDOWS)
+    small.put(*(small.event(f"e{at}", occurred_at=at, y=LABELS[at % 20 // 10]) for at in range(41)))
+    small.work()
+
+
+def test_learners_of_windows_can_be_replaced(small: Small) -> None:
+    with_windows(small)
+    small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    small.put(small.event("late", occurred_at=50.0))
+    small.work(with_both(small))
+    last = [m for m in small.said("predictions") if isinstance(m, Prediction)][-1]
+    assert (last.event_id, last.n_learned) == ("ann@40", 4)
+
+
+@pytest.mark.parametrize("others", ["", WINDOWS.replace("10", "20")])
+def test_other_windows_cannot_be_taken_over(small: Small, others: str) -> None:
+    with_windows(small)
+    before = small.records("state")
+    small.config_file.write_text(small.config_file.read_text().replace(WINDOWS, others))
+    text = small.wrong("rebuild", "--learner", new_file(small), "--take-over", "--yes")
+    assert "another configuration (windows " in text
+    assert text.endswith("go back to it, or use other topics")
+    assert small.records("state") == before
+
+
 def test_old_learner_can_take_over_again(small: Small) -> None:
     with_labels(small)
     before = heads(small)

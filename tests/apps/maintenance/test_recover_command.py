@@ -557,6 +557,24 @@ def fingerprinted(small: Small, value: dict[str, Any]) -> None:
         write(small.topics, record)
 
 
+def test_an_interrupted_recovery_of_windows_can_be_repeated(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.add('[windows]\nlength_s = 10\nfeatures = ["mean"]\n')
+    small.put(*(small.event(f"e{at}", occurred_at=at, y=LABELS[at > 20]) for at in range(41)))
+    small.work()
+    lose_heads(small)
+    with monkeypatch.context() as patched:
+        patched.setattr(small.topics, "writer", Cut(small.topics.writer, 2))
+        small.call("recover", "--yes")
+    assert "`streamgp recover` was interrupted; run it again" in refusal(small)
+    small.done("recover", "--yes")
+    small.put(small.event("late", occurred_at=50.0))
+    small.work()
+    last = [m for m in small.said("predictions") if isinstance(m, Prediction)][-1]
+    assert (last.event_id, last.n_learned) == ("ann@40", 4)
+
+
 def test_an_interrupted_recovery_is_reported_even_with_a_local_snapshot(small: Small) -> None:
     with StateDirectory(small.path / "local") as local:
         with_labels(small)
