@@ -227,8 +227,8 @@ def _visited(
     metavar="NEW.toml",
     type=GivenPath(),
     help="File with the changes: any of preset, seed, warm_up, rescale, [learner], [temporal], "
-    "[drift_test], [query], [challenge], [review], [reservoir], [budget] and [questions]. Each "
-    "replaces the one in CONFIG.toml. Other sections are ignored.",
+    "[drift_test], [query], [challenge], [review], [reservoir], [budget], [total_budget] and "
+    "[questions]. Each replaces the one in CONFIG.toml. Other sections are ignored.",
 )
 @click.option(
     "--take-over",

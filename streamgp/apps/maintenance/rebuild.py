@@ -49,6 +49,7 @@ from streamgp.config.build import Model, build_model, build_total_budget, build_
 from streamgp.config.load import check_config, load_worker, text_of
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
+from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.learner import SkepticalLearner
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.rebuild import head_around
@@ -250,7 +251,7 @@ def _milliseconds(seconds: float, n: int) -> str:
 
 LEARNER_SETTINGS = (
     "preset", "seed", "warm_up", "rescale", "learner", "temporal", "drift_test", "query",
-    "challenge", "review", "reservoir", "budget", "questions",
+    "challenge", "review", "reservoir", "budget", "total_budget", "questions",
 )  # fmt: skip
 """Sections of a worker's configuration that define a learner."""
 BEING_REBUILT = "being rebuilt"
@@ -286,7 +287,8 @@ def rebuild_learners(
             settings = configuration_of(new, total, windows, keyed=config.worker.keyed)
             if take_over:
                 _check_signed(found, settings, there.group)
-            _note_others(found.values(), fingerprint_with(old, total), config_file)
+            old_total = build_total_budget(there.config, source=str(config_file))
+            _note_others(found.values(), fingerprint_with(old, old_total), config_file)
             rows, heads = _compared(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over
             )
@@ -303,7 +305,10 @@ def rebuild_learners(
         configuration = signature(settings, there.group)
         partitions = [n for n in histories if found[n] is not None]
         write_state(there, marks(partitions, {**configuration, "fingerprint": BEING_REBUILT}))
-        write_state(there, [*heads, *marks(partitions, configuration)])
+        # What was spent of a total budget means nothing to one of another kind.
+        spent = [n for n in partitions if histories[n].part("", BUDGET) is not None]
+        unspent = [state_records.state("", BUDGET, None, n) for n in spent]
+        write_state(there, [*heads, *unspent, *marks(partitions, configuration)])
         to_copy = f"copy the settings of {learner_file} into {config_file}, and "
         click.echo(
             f"{number(len(heads), 'new learner')} took over in "

@@ -286,6 +286,27 @@ def test_other_windows_cannot_be_taken_over(small: Small, others: str) -> None:
     assert small.records("state") == before
 
 
+@pytest.mark.parametrize("new", ['rule = "at_most"\nn = 0\n', 'rule = "rate"\nrate = 0.5\n'])
+def test_another_total_budget_starts_from_zero(small: Small, new: str) -> None:
+    text = small.config_file.read_text()
+    small.add('[total_budget]\nrule = "at_most"\nn = 30\n')
+    with_labels(small)
+    small.put(*(small.event(f"asked{i}") for i in range(40)))
+    small.work()
+    assert len(small.said("requests")) == 30
+    file = new_file(small, f"[total_budget]\n{new}")
+    small.done("rebuild", "--learner", file, "--take-over", "--yes")
+    small.config_file.write_text(text + file.read_text())
+    small.work()
+    back = new_file(small, '[total_budget]\nrule = "at_most"\nn = 30\n')
+    small.done("rebuild", "--learner", back, "--take-over", "--yes")
+    small.config_file.write_text(text + back.read_text())
+    n = len(small.said("requests"))
+    small.put(*(small.event(f"late{i}") for i in range(40)))
+    small.work()
+    assert len(small.said("requests")) - n == 30
+
+
 def test_old_learner_can_take_over_again(small: Small) -> None:
     with_labels(small)
     before = heads(small)
@@ -400,7 +421,8 @@ def test_file_that_names_no_other_learner_is_refused(small: Small) -> None:
     path = new_file(small, "[loop]\nexpires_after_s = 60\n")
     assert small.wrong("rebuild", "--learner", path) == (
         f"{path}: names no other learner; expected one or more of preset, seed, warm_up, rescale, "
-        "learner, temporal, drift_test, query, challenge, review, reservoir, budget, questions"
+        "learner, temporal, drift_test, query, challenge, review, reservoir, budget, "
+        "total_budget, questions"
     )
 
 
