@@ -29,7 +29,7 @@ from connectors.worker.batch import Batch
 from connectors.worker.compatibility import ENVIRONMENT, check_signed
 from connectors.worker.losses import FORGOTTEN, failed_in
 from connectors.worker.partition import Partition
-from connectors.worker.settings import LoopSettings
+from connectors.worker.settings import SETTINGS, LoopSettings
 
 Kept: TypeAlias = tuple[TopicName, bytes, bytes]
 """`state` or `consensus`, key and value of a record."""
@@ -281,7 +281,8 @@ def _of_key(configuration: bytes) -> bytes:
     An engine processes its keys in the environment of its own processes; none is compared.
     """
     signed = value_of("", CONFIGURATION, configuration)
-    short = {name: value for name, value in signed.items() if name != ENVIRONMENT}
+    left_out = (ENVIRONMENT, SETTINGS)
+    short = {name: value for name, value in signed.items() if name not in left_out}
     return state("", CONFIGURATION, short, partition=0).value or b""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.topics import Record
-from connectors.worker.settings import WINDOWS, source_of
+from connectors.worker.settings import SETTINGS, WINDOWS, source_of
 from streamgp import __version__
 from streamgp.common.environment import differences, differences_text, environment
 
@@ -114,7 +114,8 @@ def without_learner(configuration: Mapping[str, Any]) -> dict[str, Any]:
     {'keyed': True}
 
     """
-    return {name: value for name, value in configuration.items() if name != "fingerprint"}
+    left_out = ("fingerprint", SETTINGS)
+    return {name: value for name, value in configuration.items() if name not in left_out}
 
 
 def is_on_flink(signed: Mapping[str, Any] | None) -> bool:
@@ -176,13 +177,16 @@ def check_signed(
         raise UnfitTopicsError(f"partition {partition}: {FLINK_KEEPS_IT}")
     check_group(partition, theirs, group)
     names = dict.fromkeys([*ours, WINDOWS])  # only one side may have windows
-    differing = [name for name in names if theirs.get(name) != ours.get(name)]
+    differing = [name for name in names if name != SETTINGS and theirs.get(name) != ours.get(name)]
     if differing:
         there = ", ".join(f"{name} {theirs.get(name)!s:.16}" for name in differing)
         here = ", ".join(f"{name} {ours.get(name)}" for name in differing)
+        named, own = theirs.get(SETTINGS), ours.get(SETTINGS, {})
+        known = named if isinstance(named, dict) else {}
+        changed = ", ".join(name for name in own if name in known and known[name] != own[name])
         raise ChangedConfigurationError(
             f"partition {partition} was processed with another configuration ({there}; here "
-            f"{here}); go back to it, or "
+            f"{here}{changed and f'; different: {changed}'}); go back to it, or "
             + (
                 "use other topics"
                 if {"keyed", WINDOWS} & set(differing)

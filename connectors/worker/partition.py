@@ -34,7 +34,7 @@ from connectors.worker.losses import (
     heeded_in,
     numbers_in,
 )
-from connectors.worker.settings import WINDOWS, LoopSettings
+from connectors.worker.settings import SETTINGS, WINDOWS, LoopSettings
 from streamgp.common.environment import environment
 from streamgp.common.fingerprint import fingerprint
 from streamgp.interactive.consensus_log import examples_in
@@ -297,7 +297,8 @@ class Partition:
     def note_signed(self, signed: Mapping[str, Any]) -> None:
         """Record the group and the environment that the topics name for the partition."""
         self.environment = environment_in(signed)
-        self.is_signed = GROUP in signed and self.environment == environment()
+        is_whole = GROUP in signed and SETTINGS in signed
+        self.is_signed = is_whole and self.environment == environment()
 
     def advance(self, ends: Mapping[Place, int]) -> None:
         """Record the new ends of `state` and `consensus`."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from connectors.wire.signatures import Signatures
 from streamgp.base import Budget
 from streamgp.common.budget_account import fingerprint_with
+from streamgp.common.fingerprint import fingerprint
+from streamgp.common.signatures import parameters
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.loop_cache import LoopStore
 from streamgp.interactive.people import LoopRules
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 WINDOWS = "windows"
 """Name of the windows of raw rows in the record `configuration`."""
+SETTINGS = "settings"
+"""Name of the digests of the learner's settings in the same record; earlier versions left it out.
+
+They say which settings differ; whether any does, the fingerprint decides.
+"""
 WINDOW = 1000
 """Number of recent inputs over which the share of unusable ones is computed."""
 
@@ -99,7 +106,14 @@ def configuration_of(
     model: Any, total_budget: Budget | None, windows: EventWindows | None, *, keyed: bool
 ) -> dict[str, Any]:
     """Return the record `configuration` of the topic `state`, without a worker's signature."""
-    found = {"fingerprint": fingerprint_with(model, total_budget), "keyed": keyed}
+    names = (name for name in parameters(type(model)) if hasattr(model, name))
+    built = {"learner" if name == "model" else name: getattr(model, name) for name in names}
+    settings = {**built, "total_budget": total_budget}
+    found = {
+        "fingerprint": fingerprint_with(model, total_budget),
+        "keyed": keyed,
+        SETTINGS: {name: fingerprint(value) for name, value in settings.items()},
+    }
     return found if windows is None else {**found, WINDOWS: windows.fingerprint()}
 
 

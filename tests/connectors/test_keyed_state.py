@@ -551,7 +551,9 @@ def test_what_each_key_has_for_itself_is_short_and_written_once():
     kept = {key: value for _, key, value in engine.stores[b"ann"].items()}
     own = kept.pop(CONFIGURATION)
     signed = json.loads(own)["value"]
-    assert signed == {**engine.settings.configuration, "group": GROUP, "streamgp": __version__}
+    of_all = engine.settings.configuration
+    assert of_all.pop("settings")
+    assert signed == {**of_all, "group": GROUP, "streamgp": __version__}
     # One event is the least that a worker keeps of a key.
     assert len(CONFIGURATION) + len(own) < 0.2 * sum(len(k) + len(v) for k, v in kept.items())
     engine.fail()

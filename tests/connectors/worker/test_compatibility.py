@@ -15,6 +15,8 @@ from connectors.worker.compatibility import (
 from connectors.worker.settings import LoopSettings, WorkerSettings
 from connectors.worker.worker import Worker
 from streamgp import isgp
+from streamgp.apps.deployment.deployment import build_loops
+from streamgp.config.load import parse_worker
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import GROUP, event, newest, put, work, worker
 
@@ -63,6 +65,34 @@ def test_what_does_not_fit_is_reported_with_what_to_do(theirs, error, text):
     assert isinstance(caught.value, UnfitTopicsError)
 
 
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        ("seed = 2\n", "seed"),
+        ("warm_up = 9\n", "warm_up"),
+        ("rescale = false\n", "rescale"),
+        ("[learner]\nnoise_variance = 0.4\n", "learner"),
+        ("[temporal]\nenabled = false\n", "temporal"),
+        ("[drift_test]\nat_least = 0.1\n", "drift_test"),
+        ('[query]\nrule = "always"\n[challenge]\nrule = "never"\n', "query, challenge"),
+        ('[review]\nrule = "leave_one_out"\n', "review"),
+        ('[reservoir]\nrule = "latest"\n', "reservoir"),
+        ("[questions]\nper_day = 3\n", "budget"),
+        ('[total_budget]\nrule = "at_most"\nn = 3\n', "total_budget"),
+        ('[learner]\nname = "forest"\n', "learner, drift_test, rescale"),
+    ],
+)
+def test_settings_that_differ_are_named(changed, names):
+    theirs, ours = (
+        build_loops(parse_worker(text, source="f"), source="f").configuration
+        for text in ("", changed)
+    )
+    with pytest.raises(ChangedConfigurationError, match=rf"; different: {names}\); go back to it"):
+        check_signed(2, theirs, ours, None)
+    with pytest.raises(ChangedConfigurationError, match=r"here fingerprint \w+\); go back to it"):
+        check_signed(2, {**theirs, "settings": "unknown"}, ours, None)
+
+
 @pytest.mark.parametrize("group", ["rooms", None])
 def test_who_works_there_already_may_go_on(group):
     check_signed(2, {**OURS, "group": "rooms", "streamgp": "0.1.0"}, OURS, group)
@@ -94,6 +124,22 @@ def test_topics_that_name_no_group_are_signed_by_the_first_to_write():
     put(topics, event(2))
     work(topics)
     assert sum(r.key == b"\x1fconfiguration" for r in everything(topics, "state")) == 2
+
+
+def test_topics_of_an_earlier_version_get_the_settings_with_the_next_input():
+    topics = MemoryTopics()
+    put(topics, event(1))
+    work(topics)
+    settings = (value := signed(topics)).pop("settings")
+    link = topics.client(group=GROUP, instance="older", max_records=1)
+    link.poll(0.0)
+    link.commit([state("", "configuration", value, 0)])
+    link.close()
+    work(topics)
+    assert "settings" not in signed(topics)
+    put(topics, event(2))
+    work(topics)
+    assert signed(topics) == {**value, "settings": settings}
 
 
 def test_a_group_may_take_over_what_an_older_one_has_not_signed():
