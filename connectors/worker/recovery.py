@@ -11,7 +11,7 @@ from typing import Any
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.topics import ShortTopicError, TopicName, Topics, WorkerClient
 from connectors.wire.state_records import CONFIGURATION, History, parts_of
-from connectors.worker.compatibility import check_environment
+from connectors.worker.compatibility import check_environment, check_signed
 from connectors.worker.logging import WorkerLog, in_ms
 from connectors.worker.losses import Losses, vanished
 from connectors.worker.partition import Partition
@@ -153,10 +153,11 @@ class Restorer:
             )
 
     def _check_new(self, unsigned: Sequence[int]) -> Iterator[None]:
-        """Refuse partitions without records that are not new.
+        """Refuse partitions without records that are not new, or not for this worker.
 
         Either the group has processed inputs and nothing is left, or a command was interrupted
-        before it marked them. The latter shows in the other partitions only.
+        before it marked them, or its workers have another configuration: no worker could have these
+        partitions and theirs. The last two show in the other partitions only.
         """
         positions = self._topics.positions(self._group)
         for number in unsigned:
@@ -172,6 +173,8 @@ class Restorer:
         for number, history in others.items():
             if (cut := Losses(number, history).error()) is not None:
                 raise cut
+            if (theirs := history.configuration) is not None:
+                check_signed(number, theirs, self._loops.configuration, self._group)
 
     def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
         """Log, or refuse, partitions that were processed in another numerical environment."""

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from connectors.memory import MemoryTopics
+from connectors.topics import partition_of
 from connectors.wire.state_records import state
 from connectors.worker.compatibility import (
     ChangedConfigurationError,
@@ -154,6 +155,24 @@ def test_a_group_may_take_over_what_an_older_one_has_not_signed():
     work(topics)  # reads the lines of the older group as well
     assert [m.n_learned for m in said(topics, "predictions")] == [0, 1]
     assert signed(topics)["group"] == GROUP
+
+
+def test_another_configuration_is_refused_where_nothing_was_learned_yet():
+    """Else no worker could have all partitions: some would belong to each configuration."""
+    topics = MemoryTopics(n_partitions=2)
+    key = next(key for key in "abcdef" if partition_of(key.encode(), 2) == 0)
+    turns = iter(range(10))
+
+    def stop():
+        turn = next(turns)
+        if turn == 3:
+            other = worker(topics, instance="z", model=isgp(seed=2))  # is assigned partition 1
+            with pytest.raises(ChangedConfigurationError, match="partition 0 was processed with"):
+                other.run(iter([False] * 4 + [True]).__next__)
+        return turn == 9
+
+    put(topics, event(1, key=key, y="home"))
+    worker(topics, instance="a").run(stop)
 
 
 def test_two_groups_that_begin_at_once_find_each_other_out():
