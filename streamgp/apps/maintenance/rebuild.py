@@ -272,7 +272,9 @@ def rebuild_learners(
 
     """
     with visit(config_file, broker) as there, ExitStack() as stack:
-        config = with_learner(there.config, learner_file)
+        # The file of the workers may name nothing: then it means the defaults of this version.
+        is_same = learner_file == config_file
+        config = there.config if is_same else with_learner(there.config, learner_file)
         old = build_model(there.config, source=str(config_file))
         new = build_model(config, source=str(learner_file))
         if take_over:
@@ -313,7 +315,7 @@ def rebuild_learners(
         click.echo(
             f"{number(len(heads), 'new learner')} took over in "
             f"{number(len(partitions), 'partition')}; now "
-            f"{'' if learner_file == config_file else to_copy}start the workers"
+            f"{'' if is_same else to_copy}start the workers"
         )
 
 

@@ -454,6 +454,19 @@ def test_with_the_file_of_the_workers_there_is_nothing_to_copy(small: Small) -> 
     assert said.endswith("took over in 1 partition; now start the workers\n")
 
 
+def test_the_file_of_the_workers_need_not_name_what_has_its_default(small: Small) -> None:
+    """An operator updates streamgp, whose defaults have changed, and has set none of them."""
+    text, small_file = small.config_file.read_text(), 'broker = "kafka://nowhere"\n'
+    small.config_file.write_text(f"{small_file}[temporal]\nenabled = false\n")
+    with_labels(small, n=2)
+    small.config_file.write_text(small_file)
+    small.done("rebuild", "--learner", small.config_file, "--take-over", "--yes")
+    small.work()
+    small.config_file.write_text(text)
+    small.done("rebuild", "--learner", small.config_file, "--take-over", "--yes")
+    small.work()
+
+
 def test_configuration_that_is_not_that_of_the_workers_is_reported(small: Small) -> None:
     with_labels(small, n=2)
     small.add(BAYES)
