@@ -413,8 +413,10 @@ class Partition:
             self.starts = {topic: int(body["starts"][topic]) for topic in body["starts"]}
             self.positions = {topic: int(at) for topic, at in body["positions"].items()}
             self._load_forgotten(body["forgotten"])
+        except SnapshotError:
+            raise
         except (*INCONSISTENT, StateError) as error:
-            raise SnapshotError(str(error)) from error
+            raise SnapshotError(f"snapshot cannot be restored: {error}") from error
         self.environment = {} if snapshot.environment is None else snapshot.environment
         self.is_signed = self.environment == environment()
 

@@ -29,7 +29,7 @@ from streamgp.interactive.messages import (
     Prediction,
 )
 from streamgp.interactive.people import People
-from streamgp.interactive.state.snapshot import SnapshotError
+from streamgp.interactive.state.snapshot import Snapshot, SnapshotError
 from tests.helpers.topics import everything, said, write
 from tests.helpers.workbench import (
     GROUP,
@@ -525,6 +525,21 @@ def test_a_snapshot_that_does_not_fit_is_not_used(tmp_path, logged, change, why)
     with StateDirectory(tmp_path / "state") as state:
         work(topics, state=state, **change)
     assert logged("snapshot-unused")[0]["reason"].startswith(why)
+    assert said(topics, "predictions")[1].y == "home"
+
+
+def test_a_snapshot_of_another_version_is_not_used(tmp_path, logged):
+    topics = MemoryTopics()
+    put(topics, event(1, y="home"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+        snapshot = Snapshot.from_bytes(state.read("partition-0.snapshot"))
+        del snapshot.body["positions"]
+        state.write("partition-0.snapshot", snapshot.to_bytes())
+    put(topics, event(2))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+    assert logged("snapshot-unused")[0]["reason"] == "snapshot cannot be restored: 'positions'"
     assert said(topics, "predictions")[1].y == "home"
 
 
