@@ -18,6 +18,7 @@ from connectors.wire.state_records import CONFIGURATION, HistoryError
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, progress
 from streamgp.apps.deployment.answer_keys import signatures_of
+from streamgp.base import Budget
 from streamgp.config.broker_url import (
     Address,
     FileAddress,
@@ -122,14 +123,20 @@ def open_topics(config: WorkerConfig) -> Topics:
 # --- Whether topics and configuration fit each other, before a worker starts.
 
 
-def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
-    """Return the settings of a worker's loops."""
+def total_budget_of(config: WorkerConfig, *, source: str) -> Budget | None:
+    """Return the budget of all keys together, None if there is none."""
     total = build_total_budget(config, source=source)
     if total is not None and not config.worker.keyed:
         raise ConfigError(
             f"{source}: total_budget needs a learner for each key, but worker.keyed is false; put "
             "the limit into [budget]"
         )
+    return total
+
+
+def build_loops(config: WorkerConfig, *, source: str) -> LoopSettings:
+    """Return the settings of a worker's loops."""
+    total = total_budget_of(config, source=source)
     return LoopSettings(
         model=build_model(config, source=source),
         keyed=config.worker.keyed,

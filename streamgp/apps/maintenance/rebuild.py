@@ -38,6 +38,7 @@ from streamgp.apps.deployment.deployment import (
     check_still_idle,
     marks,
     readable_topics,
+    total_budget_of,
     visit,
     write_state,
 )
@@ -45,7 +46,7 @@ from streamgp.base import State
 from streamgp.common.budget_account import fingerprint_with
 from streamgp.common.feature_values import is_number
 from streamgp.common.printable import cut, printable
-from streamgp.config.build import Model, build_model, build_total_budget, build_windows
+from streamgp.config.build import Model, build_model, build_windows
 from streamgp.config.load import check_config, load_worker, text_of
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
@@ -284,12 +285,12 @@ def rebuild_learners(
         with readable_topics(there.config):
             check_whole(there.topics, there.group, histories)
             found = {n: history.configuration for n, history in histories.items()}
-            total = build_total_budget(config, source=str(config_file))
+            total = total_budget_of(config, source=str(learner_file))
             windows = build_windows(config, label="y", source=str(config_file))
             settings = configuration_of(new, total, windows, keyed=config.worker.keyed)
             if take_over:
                 _check_signed(found, settings, there.group)
-            old_total = build_total_budget(there.config, source=str(config_file))
+            old_total = total_budget_of(there.config, source=str(config_file))
             _note_others(found.values(), fingerprint_with(old, old_total), config_file)
             rows, heads = _compared(
                 histories, old, new, keyed=config.worker.keyed, with_heads=take_over

@@ -307,6 +307,18 @@ def test_another_total_budget_starts_from_zero(small: Small, new: str) -> None:
     assert len(small.said("requests")) - n == 30
 
 
+def test_a_total_budget_needs_a_learner_for_each_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, monkeypatch, n_partitions=1)
+    small.add("[worker]\nkeyed = false\n")
+    with_labels(small, keys=("ann",))
+    file = new_file(small, '[total_budget]\nrule = "at_most"\nn = 3\n')
+    assert small.wrong("rebuild", "--learner", file, "--take-over", "--yes").startswith(
+        f"{file}: total_budget needs a learner for each key"
+    )
+
+
 def test_old_learner_can_take_over_again(small: Small) -> None:
     with_labels(small)
     before = heads(small)
