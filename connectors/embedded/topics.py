@@ -140,7 +140,14 @@ class EmbeddedTopics(Topics):
         return made
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the directory, one line each."""
+        """Return what is wrong with the directory, one line each.
+
+        Raises
+        ------
+        BrokerError
+            If it cannot be used for now, such as on a full disk: that may pass.
+
+        """
         if not self.directory.is_dir():
             if os.path.lexists(self.directory):
                 return [f"{self.directory} is not a directory; name another place"]
@@ -158,7 +165,7 @@ class EmbeddedTopics(Topics):
                 return found
             with self._open() as database:
                 database.check_lists()
-        except BrokerError as error:
+        except RefusedError as error:
             return [str(error)]
         return []
 

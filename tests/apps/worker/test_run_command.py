@@ -524,6 +524,20 @@ def test_signals_ignored_from_the_start_do_not_end_it(embedded: Path) -> None:
     ]
 
 
+FULL = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+"""
+
+
+def test_disk_without_room_at_the_start_may_have_room_at_the_next(embedded: Path) -> None:
+    """A supervisor that was told otherwise would leave it at that."""
+    status, log = Process(embedded, code=FULL).end()
+    assert status == console.LOST_BROKER
+    assert "topics.db: disk I/O error; free some space" in log[-1]["reason"]
+
+
 BUSY = """
 import time
 from connectors.worker.worker import Worker
