@@ -242,8 +242,12 @@ class CountsPending(Protocol):
         event_id: str | None = None,
         now: float | None = None,
         pending: Sequence[PendingQuestion] = (),
+        scores_all: bool = False,
     ) -> Decision:
-        """Decide whether to ask for the label; `pending` holds the open questions that count."""
+        """Decide whether to ask for the label; `pending` holds the open questions that count.
+
+        Without `scores_all`, the score may leave them out if the label is not asked for.
+        """
 
 
 class HearsOutcomes(Protocol):

@@ -919,7 +919,11 @@ class InteractiveLoop(RestartableLoop):
         pending = () if counting is None else self._memory.pending()
         if counting is None or not pending:
             return self.model.query_one(x, event_id=event_id, now=now)
-        return counting.query_one(x, event_id=event_id, now=now, pending=pending)
+        shared = self._moderator.shared_budget
+        scores_all = shared is not None and shared.compares_scores
+        return counting.query_one(
+            x, event_id=event_id, now=now, pending=pending, scores_all=scores_all
+        )
 
     def _cancel_if_clear(self, messages: list[Message], now: float) -> list[Message]:
         """Take back the label requests whose answer has become clear from a label just learned."""

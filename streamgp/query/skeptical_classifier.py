@@ -342,11 +342,13 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         event_id: str | None = None,
         now: float | None = None,
         pending: Sequence[PendingQuestion] = (),
+        scores_all: bool = False,
     ) -> Decision:
         """Decide whether to ask for the label of `x`; see `Skeptical.query_one`.
 
         `pending` holds the open questions about other events, in an order that does not depend on
-        when they were asked. If nothing is asked without them, the score may leave them out.
+        when they were asked. If nothing is asked without them, the score may leave them out, unless
+        the budget compares scores, or another one does (`scores_all`).
 
         Warns
         -----
@@ -366,7 +368,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         belief = self._store.belief(x)
         decision = self._decide(belief, event_id=event_id, now=now)
         is_settled = decision.score <= decision.threshold and _is_positive(belief)
-        if not pending or (is_settled and not self._budget.compares_scores):
+        needs_score = scores_all or self._budget.compares_scores
+        if not pending or (is_settled and not needs_score):
             return decision
         # As answers to come only reduce the doubt, they are left out above where they change
         # nothing: that would take half as long as the rest of an event.

@@ -17,7 +17,13 @@ from streamgp.interactive import (
     event_store,
 )
 from streamgp.interactive.event_store import MOST_PENDING
-from streamgp.query import AlwaysChallenge, NeverChallenge, RecentEventsAsk, SkepticalAsk
+from streamgp.query import (
+    AlwaysChallenge,
+    NeverChallenge,
+    RateBudget,
+    RecentEventsAsk,
+    SkepticalAsk,
+)
 
 
 def learner(pending=True, challenge=None, **options):
@@ -142,6 +148,24 @@ def test_what_counts_is_what_a_look_at_all_conversations_finds(monkeypatch):
         counts.add((n_counting, len(found)))
     assert counts >= {(1, 1), (7, 7)}
     assert any(n_counting > n_found for n_counting, n_found in counts)
+
+
+def test_a_total_budget_hears_the_same_scores_as_a_budget_of_its_own():
+    asked = []
+    for own, total in ((RateBudget(0.2), None), (None, RateBudget(0.2))):
+        loops, rng = KeyedLoops(learner(budget=own), total_budget=total), random.Random(7)
+        for i in range(300):
+            x = {"u": rng.gauss(0.0, 1.0), "v": rng.gauss(0.0, 1.0)}
+            event = Event(event_id=f"e{i}", key="ann", x=x, occurred_at=float(i))
+            for message in loops.on_event(event, float(i)):
+                if isinstance(message, LabelRequest):
+                    asked.append((total is None, message.event_id))
+                    if rng.random() < 0.5:
+                        given = answer(message.event_id, x["u"] < x["v"], float(i), key="ann")
+                        loops.on_answer(given, float(i))
+    own_asked = [name for is_own, name in asked if is_own]
+    assert own_asked == [name for is_own, name in asked if not is_own]
+    assert len(own_asked) > 20
 
 
 def asking():
