@@ -110,8 +110,13 @@ class BudgetAccount:
 
     @property
     def compares_scores(self) -> bool:
-        """Whether the budget compares scores, also those of events that are not asked about."""
-        return self._comparing is not None
+        """Whether the budget compares scores, also those of events that are not asked about.
+
+        A user's own may do so without having `forget_scores`.
+        """
+        return self._comparing is not None or not type(self._budget).__module__.startswith(
+            "streamgp."
+        )
 
     def decided(self, decision: Decision, now: float) -> Decision:
         """Return a query strategy's decision: replaced by the budget, unchanged, or refused."""

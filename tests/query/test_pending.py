@@ -15,10 +15,7 @@ from streamgp.query.skeptical_classifier import SkepticalClassifier as Classifie
 
 
 class Comparing(Unlimited):
-    """No limit, but it wants to know all scores."""
-
-    def forget_scores(self):
-        pass
+    """A budget of a user's own, which may compare scores."""
 
 
 def learner(**options):
