@@ -642,11 +642,7 @@ class Skeptical(ABC, Generic[B, T]):
 
     def _decide(self, belief: B, *, event_id: str | None, now: float | None) -> Decision:
         decision = self._apply_query_rule(belief, self._draw(event_id, "ask"))
-        return self._decide_by_budget(decision, self._n_events if now is None else now)
-
-    def _decide_by_budget(self, wish: Decision, now: float) -> Decision:
-        """Decide what becomes of the wish of the query rule."""
-        return self._budget.decided(wish, now)
+        return self._budget.decided(decision, self._n_events if now is None else now)
 
     def _apply_query_rule(self, belief: B, draw: float) -> Decision:
         """Decide whether a label would help, regardless of the budget."""

@@ -356,8 +356,13 @@ class SkepticalRegressor(
     def _apply_query_rule(self, belief: Distribution, draw: float) -> Decision:
         decision = super()._apply_query_rule(belief, draw)
         targets = self._store.targets
-        if not self._least_variance or self._has_scale:
+        if not self._least_variance:
             return decision
+        if self._has_scale:
+            if not self._budget.turns:
+                return decision
+            # A budget that decides in place of the rule would take the threshold for a draw.
+            return Decision.of(decision.score, 0.0, decision.criterion)
         # Hardly any variance exceeds the threshold as long as that of all targets does not.
         cold = cold_start({targets.mean: 1.0} if targets.n else {}, draw, decision.criterion)
         return decision if cold is None else cold
@@ -369,29 +374,6 @@ class SkepticalRegressor(
         # The loop takes a question back once its event scores no more than the threshold, but
         # later scores are in another unit.
         return Decision.of(decision.score, 0.0, decision.criterion)
-
-    def _decide_by_budget(self, wish: Decision, now: float) -> Decision:
-        unit = self._unit_of_budget
-        if unit == 1.0:
-            return super()._decide_by_budget(wish, now)
-        decision = super()._decide_by_budget(_in_units(wish, unit), now)
-        turned = Decision.of(wish.score, decision.threshold * unit, wish.criterion)
-        refused = turned.ask and decision.budget is not None
-        return turned.refused_by(str(decision.budget)) if refused else turned
-
-    def note_query(self, decision: Decision, *, asked: bool, now: float) -> None:
-        """Tell the budget, once for each event, whether it was asked about."""
-        unit = self._unit_of_budget
-        told = decision if unit == 1.0 else _in_units(decision, unit)
-        super().note_query(told, asked=asked, now=now)
-
-    @property
-    def _unit_of_budget(self) -> float:
-        """Unit of scores and thresholds for budgets that decide in place of the query rule.
-
-        The threshold of a variance, as such budgets do not know other units.
-        """
-        return (self._least_variance or 1.0) if self._budget.turns and self._has_scale else 1.0
 
     @property
     def _has_scale(self) -> bool:
@@ -453,11 +435,6 @@ class SkepticalRegressor(
         from river.linear_model import BayesianLinearRegression
 
         yield {"model": BayesianLinearRegression(), "seed": 1}
-
-
-def _in_units(decision: Decision, unit: float) -> Decision:
-    """Return the comparison of a decision in units of a number; a refusal is left out."""
-    return Decision.of(decision.score / unit, decision.threshold / unit, decision.criterion)
 
 
 def _as_number(y: object) -> float | None:
