@@ -351,6 +351,12 @@ class SkepticalRegressor(
         super().relabel_one(event_id, y)
         self._notice_scale(had_scale)
 
+    def forget_one(self, event_id: str) -> None:
+        """Forget an example; raises KeyError if it was not learned."""
+        had_scale = self._has_scale
+        super().forget_one(event_id)
+        self._notice_scale(had_scale)
+
     # --- inside
 
     def _apply_query_rule(self, belief: Distribution, draw: float) -> Decision:
@@ -388,8 +394,8 @@ class SkepticalRegressor(
         return rule.threshold if isinstance(rule, Variance | Deterministic) else None
 
     def _notice_scale(self, had_scale: bool) -> None:
-        """Tell the budget once the scale is known: the scores before were in another unit."""
-        if not had_scale and self._has_scale:
+        """Tell the budget once the scale is known, or no longer: scores were in another unit."""
+        if had_scale != self._has_scale:
             self._budget.forget_scores()
 
     @property

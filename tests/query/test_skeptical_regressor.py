@@ -489,6 +489,30 @@ def test_questions_depend_neither_on_the_unit_of_the_targets_nor_on_restarts(
     assert asked_about(budget, delay=delay, threshold=threshold, restarts=True) == asked
 
 
+@pytest.mark.parametrize("is_corrected", [True, False], ids=["corrected", "withdrawn"])
+@pytest.mark.parametrize(
+    "budget", [RateBudget(0.2), AdaptiveThreshold(0.2), PacedBudget(10, span_s=50.0)], ids=repr
+)
+def test_a_wrong_number_among_equal_ones_leaves_no_unit_behind(budget, is_corrected):
+    counts = []
+    for unit in (2.0**-30, 1.0, 2.0**30):
+        model, asked = SkepticalRegressor(GPRegressor(), budget=budget, warm_up=0, seed=1), []
+        for i, (x, y) in enumerate(log(120)):
+            told = unit * (y if i == 40 else 20.0)
+            if i == 50 and is_corrected:
+                model.relabel_one("40", unit * 20.0)
+            elif i == 50:
+                model.forget_one("40")
+            model.observe_one(x)
+            decision = model.query_one(x, event_id=str(i), now=float(i))
+            model.note_query(decision, asked=decision.ask, now=float(i))
+            if decision.ask or i == 40:
+                asked.append(i)
+                model.settle_one(x, told, given=told, challenged=False, event_id=str(i))
+        counts.append(asked)
+    assert counts[0] == counts[1] == counts[2]
+
+
 def test_a_daily_limit_is_used_up_whatever_the_threshold_of_the_variance():
     counts = [
         len(asked_about(PacedBudget(10, span_s=50.0), delay=0, threshold=threshold, unit=unit))
