@@ -356,7 +356,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             If no event was observed, and `x` is not named.
 
         """
-        if event_id is None and not self._n_events and isinstance(self._query_rule, SkepticalAsk):
+        if event_id is None and not self._n_events:
             warnings.warn(
                 "query_one(x) was called before any event was observed: as long as none is, all "
                 "have the same random draw, and perhaps none is ever asked about. predict_one(x) "

@@ -112,7 +112,7 @@ def test_what_one_refuses_another_does_not_spend():
 
 def test_a_decision_names_the_budget_that_refused_within_others():
     model = classifier(AlwaysAsk(), AllOf(AtMost(9), AllOf(Unlimited(), AtMost(0))))
-    assert model.query_one({"a": 1.0}).budget == "AtMost"
+    assert model.query_one({"a": 1.0}, event_id="e").budget == "AtMost"
 
 
 @pytest.mark.parametrize(

@@ -213,9 +213,10 @@ def test_questions_change_nothing(model):
         assert state(model) == before
 
 
-def test_a_loop_by_hand_that_observes_no_event_is_warned():
+@pytest.mark.parametrize("rule", [None, RandomAsk(0.1), Entropy(0.5)])
+def test_a_loop_by_hand_that_observes_no_event_is_warned(rule):
     ((x, _),) = stream(1)
-    model = SkepticalClassifier(GPClassifier(), seed=1)
+    model = SkepticalClassifier(GPClassifier(), rule, seed=1)
     with pytest.warns(RuntimeWarning, match=r"before any event was observed.* observe_one\(x\)"):
         model.query_one(x)
     model.query_one(x, event_id="named")
@@ -553,22 +554,22 @@ def test_a_refused_decision_names_the_budget():
 
 def test_a_rule_that_does_not_want_to_ask_is_refused_by_no_budget():
     model = SkepticalClassifier(GPClassifier(), NeverAsk(), budget=AtMost(0), seed=1)
-    assert model.query_one({"a": 1.0}).budget is None
+    assert model.query_one({"a": 1.0}, event_id="e").budget is None
 
 
 def test_an_unanswered_question_is_given_back():
     model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), budget=AtMost(1), seed=1)
-    model.note_query(model.query_one({"a": 1.0}), asked=True, now=0.0)
-    assert not model.query_one({"a": 1.0}).ask
+    model.note_query(model.query_one({"a": 1.0}, event_id="e"), asked=True, now=0.0)
+    assert not model.query_one({"a": 1.0}, event_id="e").ask
     model.note_unanswered(1.0)
-    assert model.query_one({"a": 1.0}).ask
+    assert model.query_one({"a": 1.0}, event_id="e").ask
 
 
 def test_a_wish_that_was_not_carried_out_costs_nothing():
     """The loop asks for no label that came along unasked."""
     model = SkepticalClassifier(GPClassifier(), AlwaysAsk(), budget=AtMost(1), seed=1)
-    model.note_query(model.query_one({"a": 1.0}), asked=False, now=0.0)
-    assert model.query_one({"a": 1.0}).ask
+    model.note_query(model.query_one({"a": 1.0}, event_id="e"), asked=False, now=0.0)
+    assert model.query_one({"a": 1.0}, event_id="e").ask
 
 
 def test_the_time_of_a_budget_is_the_time_of_the_event_or_its_number():
@@ -1108,7 +1109,7 @@ class EagerToAsk:
 def test_a_rule_that_returns_no_decision_is_named():
     model = SkepticalClassifier(GPClassifier(), EagerToAsk(), Eager(), seed=1)
     with pytest.raises(TypeError, match=r"^EagerToAsk\.decide must return a Decision, got True; m"):
-        model.query_one({"a": 1.0})
+        model.query_one({"a": 1.0}, event_id="e")
     with pytest.raises(TypeError, match=r"^Eager\.decide must return a Decision, got True; make"):
         model.challenge_one({"a": 1.0}, "p")
 
