@@ -372,7 +372,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         if not pending or (is_settled and not needs_score):
             return decision
         # As answers to come only reduce the doubt, they are left out above where they change
-        # nothing: that would take half as long as the rest of an event.
+        # nothing: they would take up to a third of an event's time.
         belief = self._store.belief_with(x, pending)
         return self._decide(belief, event_id=event_id, now=now)
 
