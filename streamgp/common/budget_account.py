@@ -87,16 +87,28 @@ class BudgetAccount:
 
     """
 
+    # compares_scores  whether the budget compares scores, also those of events that are not asked
+    #                  about; one of a user's own may do so without having `forget_scores`
     # _comparing       the budget, if it compares scores with earlier ones
     # _learning        the budget, if it learns at which times questions are answered
     # _naming          the budget, if it names which part of it refuses
     # _takes_asked_at  whether `refund` takes when the question was asked; None until needed
     # _turning         the budget, if it decides in place of the strategy
-    __slots__ = ("_budget", "_comparing", "_learning", "_naming", "_takes_asked_at", "_turning")
+    __slots__ = (
+        "_budget",
+        "_comparing",
+        "_learning",
+        "_naming",
+        "_takes_asked_at",
+        "_turning",
+        "compares_scores",
+    )
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._comparing = budget if isinstance(budget, ComparesScores) else None
+        is_own = not type(budget).__module__.startswith("streamgp.")
+        self.compares_scores = is_own or self._comparing is not None
         self._learning = budget if isinstance(budget, LearnsOutcomes) else None
         self._naming = budget if isinstance(budget, NamesRefusal) else None
         self._takes_asked_at: bool | None = None
@@ -107,16 +119,6 @@ class BudgetAccount:
     def turns(self) -> bool:
         """Whether the budget decides in place of the query strategy."""
         return self._turning is not None
-
-    @property
-    def compares_scores(self) -> bool:
-        """Whether the budget compares scores, also those of events that are not asked about.
-
-        A user's own may do so without having `forget_scores`.
-        """
-        return self._comparing is not None or not type(self._budget).__module__.startswith(
-            "streamgp."
-        )
 
     def decided(self, decision: Decision, now: float) -> Decision:
         """Return a query strategy's decision: replaced by the budget, unchanged, or refused."""

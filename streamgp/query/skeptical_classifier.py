@@ -367,12 +367,16 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
             )
         belief = self._store.belief(x)
         decision = self._decide(belief, event_id=event_id, now=now)
-        is_settled = decision.score <= decision.threshold and _is_positive(belief)
-        needs_score = scores_all or self._budget.compares_scores
-        if not pending or (is_settled and not needs_score):
+        if not pending:
             return decision
-        # As answers to come only reduce the doubt, they are left out above where they change
-        # nothing: they would take up to a third of an event's time.
+        # Where the predicted class has a positive score, answers to come only reduce the doubt, so
+        # they are left out where they change nothing: they take up to a third of an event's time.
+        if (
+            not (scores_all or self._budget.compares_scores)
+            and decision.score <= decision.threshold
+            and max(criteria.scores(belief).values(), default=-1.0) >= 0.0
+        ):
+            return decision
         belief = self._store.belief_with(x, pending)
         return self._decide(belief, event_id=event_id, now=now)
 
@@ -1032,8 +1036,3 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         from river.naive_bayes import GaussianNB
 
         yield {"model": GaussianNB(), "seed": 1}  # type: ignore[no-untyped-call]
-
-
-def _is_positive(belief: Belief) -> bool:
-    """Whether the predicted class has a mean or probability of 0 or more."""
-    return max(criteria.scores(belief).values(), default=-1.0) >= 0.0
