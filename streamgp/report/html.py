@@ -141,8 +141,12 @@ def amount(value: float | None) -> str:
     """
     if value is None:
         return "-"
-    # 999.5 has four digits once it is rounded.
-    return f"{value:.0f}" if 999.5 <= abs(value) < 1e7 else f"{value:.3g}"
+    return f"{value:.0f}" if is_in_whole_units(value) else f"{value:.3g}"
+
+
+def is_in_whole_units(value: float) -> bool:
+    """Whether `amount` writes a number in whole units; 999.5 has four digits once it is rounded."""
+    return 999.5 <= abs(value) < 1e7
 
 
 def percent(share: float | None, digits: int = 0) -> str:

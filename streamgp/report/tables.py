@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamgp.common.printable import printable
-from streamgp.report.html import amount
+from streamgp.report.html import amount, is_in_whole_units
 
 MINIMAL_WIDTH = 80
 LARGE = 1000.0
@@ -152,7 +152,7 @@ def _fixed(value: float | None, digits: int = 3) -> str:
 
 
 def _significant(value: float | None) -> str:
-    whole = value is None or 999.5 <= abs(value) < 1e7
+    whole = value is None or is_in_whole_units(value)
     return amount(value) if whole else f"{value:#.3g}".removesuffix(".")
 
 
