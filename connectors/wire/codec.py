@@ -151,7 +151,7 @@ class TaggedFloat(msgspec.Struct, frozen=True):
 
 
 WireLabel: TypeAlias = bool | Integer | float | str | TaggedFloat
-WireFeatures: TypeAlias = dict[str, Scalar] | list[tuple[WireLabel, Scalar]]
+WireFeatures: TypeAlias = dict[str, Scalar | None] | list[tuple[WireLabel, Scalar | None]]
 
 
 def label_out(label: Any, what: str) -> bool | int | str | TaggedFloat:
@@ -199,12 +199,16 @@ def features_out(x: Features, what: str) -> dict[str, Any] | list[tuple[Any, Any
 
 
 def features_in(x: dict[str, Any] | list[tuple[Any, Any]]) -> Features:
-    """Return decoded features."""
-    if isinstance(x, dict):
-        return cast(Features, x)
-    pairs = {label_in(name): value for name, value in x}
-    if len(pairs) != len(x):
-        raise ValueError(f"x must name every feature once, got {[list(pair) for pair in x]!r:.80}")
+    """Return decoded features without those that are null, which are missing."""
+    if isinstance(x, list):
+        pairs: dict[Any, Any] = {label_in(name): value for name, value in x}
+        if len(pairs) != len(x):
+            told = [list(pair) for pair in x]
+            raise ValueError(f"x must name every feature once, got {told!r:.80}")
+    else:
+        pairs = x
+    if None in pairs.values():
+        pairs = {name: value for name, value in pairs.items() if value is not None}
     return cast(Features, pairs)
 
 
@@ -280,7 +284,7 @@ class Shape:
     # _head     what comes before these values: the version, for messages
     # _fields   name, default and format of every field
     # _plans    conversions of the values, by their classes: rarely more than a few
-    # _back     for the fields that may need decoding, their name, the class that indicates it,
+    # _back     for the fields that may need decoding, their name, the classes that indicate it,
     #           and the decoder
     # _check    check of the class that involves several fields, if any
     def __init__(
@@ -291,7 +295,7 @@ class Shape:
         self.tag = tag
         self._fields: list[tuple[str, Any, FieldFormat]] = []
         self._plans: dict[tuple[type, ...], list[_Step]] = {}
-        self._back: list[tuple[str, type, Callable[[Any], Any]]] = []
+        self._back: list[tuple[str, tuple[type, ...], Callable[[Any], Any]]] = []
         self._check: Callable[[Any], None] | None = getattr(kind, "__post_init__", None)
         wired: list[Any] = []
         written: list[Any] = []
@@ -368,9 +372,9 @@ class Shape:
             If there is no such value.
 
         """
-        for name, kind, convert in self._back:
+        for name, kinds, convert in self._back:
             found = getattr(decoded, name)
-            if found.__class__ is kind:
+            if found.__class__ in kinds:
                 _set(decoded, name, convert(found))
         _set(decoded, "__class__", self.kind)
         if self._check is not None:
@@ -394,14 +398,14 @@ class FieldFormat(NamedTuple):
     out
         Encoder of all others; takes the value and a name for it.
     back
-        Class of decoded values that need decoding, with its decoder; None if none do.
+        Classes of decoded values that need decoding, with the decoder; None if none do.
 
     """
 
     wire: Any
     ready: Collection[type]
     out: Callable[[Any, str], Any]
-    back: tuple[type, Callable[[Any], Any]] | None = None
+    back: tuple[tuple[type, ...], Callable[[Any], Any]] | None = None
 
 
 def _or_none(convert: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
@@ -440,21 +444,21 @@ _FORMATS: list[tuple[Any, FieldFormat]] = [
     (float, FieldFormat(float, _FLOATS, number)),
     (int, FieldFormat(Integer, (), integer)),
     (bool, FieldFormat(bool, (bool,), boolean)),
-    (Label, FieldFormat(WireLabel, _LABELS, label_out, (TaggedFloat, label_in))),
-    (Features, FieldFormat(WireFeatures, (), features_out, (list, features_in))),
+    (Label, FieldFormat(WireLabel, _LABELS, label_out, ((TaggedFloat,), label_in))),
+    (Features, FieldFormat(WireFeatures, (), features_out, ((dict, list), features_in))),
     (
         Mapping[Label, float],
-        FieldFormat(_PROBABILITIES, (), probabilities_out, (list, probabilities_in)),
+        FieldFormat(_PROBABILITIES, (), probabilities_out, ((list,), probabilities_in)),
     ),
-    (Mapping[str, Any], FieldFormat(dict[str, Any], (), json_value, (dict, _privileged_in))),
+    (Mapping[str, Any], FieldFormat(dict[str, Any], (), json_value, ((dict,), _privileged_in))),
     (Excerpt, FieldFormat(dict[str, _Channel], (), excerpt_out)),
-    (tuple[str, ...], FieldFormat(list[str], (), texts_out, (list, tuple))),
+    (tuple[str, ...], FieldFormat(list[str], (), texts_out, ((list,), tuple))),
     (Decision, FieldFormat(Decision, (), _decision_out)),
 ]
 DECISION = Shape(Decision)
 NEIGHBOUR = Shape(Neighbour)
 _NeighbourWired: Any = NEIGHBOUR.wired
-_NEIGHBOURS = FieldFormat(list[_NeighbourWired], (), _neighbours_out, (list, _neighbours_in))
+_NEIGHBOURS = FieldFormat(list[_NeighbourWired], (), _neighbours_out, ((list,), _neighbours_in))
 _FORMATS.append((tuple[Neighbour, ...], _NEIGHBOURS))
 
 

@@ -155,8 +155,7 @@ def _flaw_of_field(plain: dict[str, Any], error: str, kind: type) -> str:
         kinds = expected[1].replace("`", "").replace(" | ", " or ")
         if path.endswith("_at"):
             kinds = kinds.replace("float", "POSIX seconds")
-        advice = "; leave out what is unknown" if value is None and path.startswith("x[") else ""
-        return f"{path or 'message'} must be {kinds}, got {_show(value)}{advice}"
+        return f"{path or 'message'} must be {kinds}, got {_show(value)}"
     hints = get_type_hints(kind)
     if what.startswith("Invalid enum value") and path in hints:
         kinds = ", ".join(get_args(hints[path]))

@@ -28,6 +28,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
 SCALAR = {"type": ["boolean", "number", "string"]}
+VALUE = {"type": [*SCALAR["type"], "null"]}
 LABEL = {
     "description": "A text, an integer within 64 bits, a boolean, or a float, which is tagged.",
     "anyOf": [SCALAR, {"$ref": "#/$defs/float"}],
@@ -41,14 +42,15 @@ DEFS: dict[str, Schema] = {
     },
     "label": LABEL,
     "features": {
-        "description": "An object; or pairs of name and value if a name is not a text.",
+        "description": "An object; or pairs of name and value if a name is not a text. Null is a "
+        "missing value; workers leave it out.",
         "anyOf": [
-            {"type": "object", "additionalProperties": SCALAR},
+            {"type": "object", "additionalProperties": VALUE},
             {
                 "type": "array",
                 "items": {
                     "type": "array",
-                    "prefixItems": [{"$ref": "#/$defs/label"}, SCALAR],
+                    "prefixItems": [{"$ref": "#/$defs/label"}, VALUE],
                     "minItems": 2,
                     "maxItems": 2,
                 },
