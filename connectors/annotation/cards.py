@@ -9,11 +9,10 @@ from urllib.parse import quote, unquote
 
 from connectors.annotation import explain
 from connectors.annotation.explain import Averages, Shares, Why
-from connectors.annotation.inbox import event_time
 from connectors.annotation.open_questions import Question
 from connectors.annotation.timeline import Moment, Timeline
 from streamgp.base import Label, QuestionsLeft
-from streamgp.interactive.messages import Challenge, Request
+from streamgp.interactive.messages import Challenge, Request, event_time
 
 CardKind: TypeAlias = Literal["label", "challenge", "number"]
 YOU = "you"

@@ -51,6 +51,7 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Request,
+    event_time,
     second_ids,
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
@@ -772,11 +773,6 @@ def _forgotten(answer: Answer) -> CannotUndoError:
     return CannotUndoError(
         f"event {answer.event_id} is too long ago: the workers have forgotten it", "forgotten"
     )
-
-
-def event_time(request: LabelRequest | Challenge) -> float:
-    """Return the time of the event, after which it is remembered for a while."""
-    return request.requested_at if request.occurred_at is None else request.occurred_at
 
 
 def _rank(question: Question) -> Rank:

@@ -22,6 +22,7 @@ from streamgp.interactive.messages import (
     Input,
     LabelRequest,
     Message,
+    event_time,
 )
 
 N_REQUESTS = 100_000
@@ -112,7 +113,7 @@ class QuestionBudget:
         at = request.requested_at
         paying = []
         if self._of_key is not None and request.reason != _ASKED_BACK:
-            at = at if request.occurred_at is None else request.occurred_at
+            at = event_time(request)
             counted = self._counted.get(request.key) or _Counted(self._of_key)
             self._counted.put(request.key, counted)
             paying.append(counted)

@@ -22,7 +22,7 @@ from connectors.worker.partition import Partition
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.running_stats import Histogram
-from streamgp.interactive.conversation_record import event_id_of
+from streamgp.interactive.conversation_record import event_id_of, question_of
 from streamgp.interactive.keyed import KeyedLoops
 from streamgp.interactive.messages import (
     Answer,
@@ -35,7 +35,6 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
     Retraction,
-    second_ids,
 )
 
 PHASES = ("poll", "decode", "loop", "state", "commit")
@@ -151,13 +150,8 @@ class QuestionTracker:
         return min((at for _, at in self._open.values()), default=None)
 
     def _ask(self, key: str | None, request_id: str, at: float) -> None:
-        event_id = event_id_of(request_id)
+        event_id, kind = question_of(request_id)
         assert event_id is not None  # requests made by loops always have one
-        kind = "challenge"
-        if request_id.endswith("/label"):
-            kind = "label"
-        elif request_id in second_ids(event_id):
-            kind = "second"
         self._open[key if self._keyed else None, event_id] = kind, at
 
     def _end(self, key: str | None, event_id: str | None, *, but_second: bool = False) -> bool:
@@ -519,7 +513,7 @@ class WorkerMetrics:
         if wrong is None:
             return
         self.errors[None].note(wrong)
-        name = line.given_by if line.challenged else line.annotator
+        name = line.first_by
         # The empty name stands for all annotators. Annotators can invent names, and each would
         # remain a series for ever.
         is_known = name in self.errors or len(self.errors) <= MOST_NAMES

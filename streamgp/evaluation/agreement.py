@@ -65,17 +65,15 @@ class AgreementCounts:
         event = line.key, line.event_id
         if line.origin == "aggregated":
             self._take_back(event)
-            y = line.y if line.given is None else line.given
+            y = line.said
             first = self._first.get(event)
             if line.annotator is not None and y is not None and first is not None:
                 self.compare(event, first, (y, line.annotator))
         elif line.probability_wrong is not None and line.y is not None:
-            y = line.y if line.given is None else line.given
-            annotator = line.given_by if line.challenged else line.annotator
-            if annotator is not None:
-                self._first[event] = y, annotator
-                if len(self._first) > N_REMEMBERED:
-                    self._first.popitem(last=False)
+            if line.said is not None and line.first_by is not None:
+                self._first[event] = line.said, line.first_by
+            if len(self._first) > N_REMEMBERED:
+                self._first.popitem(last=False)
 
     def compare(
         self, event: tuple[str | None, str], first: tuple[Label, str], second: tuple[Label, str]

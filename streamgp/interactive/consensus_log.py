@@ -217,11 +217,11 @@ def settled_answer(line: LabelledExample) -> SettledAnswer | None:
     SettledAnswer(y='gym', ..., upheld=False, second=None, was_asked=True, corrected='home')
 
     """
-    if line.probability_wrong is None or line.y is None:
+    if line.probability_wrong is None or line.y is None or line.said is None:
         return None
     if line.challenged:
         return SettledAnswer.settled(
-            line.y if line.given is None else line.given,
+            line.said,
             line.y,
             line.given_by,
             challenged=True,
@@ -255,4 +255,4 @@ def second_answer(line: LabelledExample, first_by: str | None) -> SettledAnswer 
     """
     if line.origin != "aggregated" or line.annotator in (None, first_by):
         return None
-    return SettledAnswer(y=line.y if line.given is None else line.given, annotator=line.annotator)
+    return SettledAnswer(y=line.said, annotator=line.annotator)

@@ -325,22 +325,28 @@ class Conversation(msgspec.Struct, eq=False, gc=False):
 
 
 def event_id_of(request_id: str) -> str | None:
-    """Return the id of the event that a request asks about, or None if it names no request.
+    """Return the id of the event that a request asks about, or None if it names no request."""
+    return question_of(request_id)[0]
+
+
+def question_of(request_id: str) -> tuple[str | None, str]:
+    """Return the event that a request asks about, and whether for a label, second or challenge.
 
     Examples
     --------
-    >>> event_id_of("trip/7/label"), event_id_of("trip/7/challenge/2"), event_id_of("trip/7")
-    ('trip/7', 'trip/7', None)
-    >>> event_id_of("trip/7/label/second"), event_id_of("trip/7/label/again")
-    ('trip/7', 'trip/7')
+    >>> question_of("trip/7/label"), question_of("trip/7/label/again")
+    (('trip/7', 'label'), ('trip/7', 'second'))
+    >>> question_of("trip/7/challenge/2"), question_of("trip/7")
+    (('trip/7', 'challenge'), (None, ''))
 
     """
     event_id, slash, last = request_id.rpartition("/")
     if slash and last == "label":
-        return event_id
+        return event_id, "label"
     head, slash, kind = event_id.rpartition("/")
-    is_second = kind == "label" and last in ("second", "again")
-    return head if slash and (is_second or kind == "challenge") else None
+    if slash and kind == "label" and last in ("second", "again"):
+        return head, "second"
+    return (head, "challenge") if slash and kind == "challenge" else (None, "")
 
 
 # --- How an answer reads in the conversation: which input it is, and whose label it concerns.

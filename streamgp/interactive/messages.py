@@ -193,6 +193,11 @@ class Challenge(FrozenStruct, frozen=True, kw_only=True):
     excerpt: Excerpt | None = None
 
 
+def event_time(request: Request) -> float:
+    """Return the time of the event, after which it is remembered for a while."""
+    return request.requested_at if request.occurred_at is None else request.occurred_at
+
+
 class Cancel(FrozenStruct, frozen=True, kw_only=True):
     """A request is withdrawn and no longer needs an answer."""
 
@@ -291,6 +296,16 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
     given_by: str | None = None
     volunteered: bool = False
 
+    @property
+    def said(self) -> Label | None:
+        """What the first answer said or, if `origin` is `aggregated`, the second one."""
+        return self.y if self.given is None else self.given
+
+    @property
+    def first_by(self) -> str | None:
+        """Annotator of the first answer, in a line about one."""
+        return self.given_by if self.challenged else self.annotator
+
     def said_by(self, annotator: str | None) -> Label | None:
         """Return the last label that an annotator gave in an answer of this line, None for none.
 
@@ -304,10 +319,9 @@ class LabelledExample(FrozenStruct, frozen=True, kw_only=True):
         ['hall', 'den', None]
 
         """
-        other = self.y if self.given is None else self.given
         if self.annotator == annotator:
-            return other if self.origin == "aggregated" else self.y
-        return other if self.challenged and self.given_by == annotator else None
+            return self.said if self.origin == "aggregated" else self.y
+        return self.said if self.challenged and self.given_by == annotator else None
 
 
 class Retraction(FrozenStruct, frozen=True, kw_only=True):

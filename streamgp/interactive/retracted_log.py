@@ -191,9 +191,10 @@ def _line_without(line: LabelledExample, annotator: str) -> LabelledExample | No
     if is_first:
         return alone
     # What came with the last answer tells nothing about the first one.
-    y = line.y if line.given is None else line.given
     origin: Origin = "volunteered" if line.volunteered else "asked"
-    return replace(alone, y=y, origin=origin, annotator=line.given_by, privileged=None, std=None)
+    return replace(
+        alone, y=line.said, origin=origin, annotator=line.given_by, privileged=None, std=None
+    )
 
 
 def _as_first(line: LabelledExample) -> LabelledExample:
@@ -270,7 +271,7 @@ def _as_second(
     is_its_own = has_prevailed and first is not None and line.y != first.y
     second = replace(
         line,
-        y=line.y if line.given is None else line.given,
+        y=line.said,
         given=None,
         privileged=line.privileged if is_its_own else None,
     )

@@ -152,7 +152,7 @@ def _context(line: LabelledExample | None, example: Example, *, challenged: bool
     """Return the context of a label for a learner that is taught from the log."""
     if line is None:
         return LabelContext(privileged=example.privileged, asked=False)
-    annotator = line.given_by if line.challenged else line.annotator
+    annotator = line.first_by
     # Stated with the first answer if that was not challenged, or confirmed by its annotator.
     is_of_first = not challenged or (line.origin == "upheld" and line.annotator == annotator)
     return LabelContext(

@@ -458,8 +458,7 @@ def _error_rates(lines: Iterable[LabelledExample], keyed: bool) -> _Rates:
     rates = {}
     for line in sorted(lines, key=lambda line: line.sequence):
         if line.probability_wrong is not None:
-            who = line.given_by if line.challenged else line.annotator
-            rate = known.setdefault((line.key if keyed else None, who), ErrorRate())
+            rate = known.setdefault((line.key if keyed else None, line.first_by), ErrorRate())
             rates[line.key, line.sequence] = rate.estimate
             rate.note(line.probability_wrong)
     return rates

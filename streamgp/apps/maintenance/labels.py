@@ -26,7 +26,7 @@ from streamgp.apps.deployment.deployment import everything, readable_topics, vis
 from streamgp.common.printable import path_text, printable
 from streamgp.common.private_files import write_private
 from streamgp.interactive.consensus_log import by_event, in_force, last_answer
-from streamgp.interactive.messages import Challenge, LabelledExample, LabelRequest
+from streamgp.interactive.messages import Challenge, LabelledExample, LabelRequest, event_time
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 Row: TypeAlias = dict[str, Any]
@@ -160,8 +160,7 @@ def _time_in(record: Record) -> dict[tuple[str | None, str], float]:
     message = message_in(record.value)
     if not isinstance(message, LabelRequest | Challenge):
         return {}
-    at = message.requested_at if message.occurred_at is None else message.occurred_at
-    return {(message.key, message.event_id): at}
+    return {(message.key, message.event_id): event_time(message)}
 
 
 def _row(story: Sequence[LabelledExample], occurred_at: float | None, *, numbers: bool) -> Row:
@@ -173,7 +172,7 @@ def _row(story: Sequence[LabelledExample], occurred_at: float | None, *, numbers
         "key": line.key,
         "event_id": line.event_id,
         "label": line.y,
-        "first_label": first.y if first.given is None else first.given,
+        "first_label": first.said,
         "annotator": by.annotator,
         "origin": line.origin,
         "challenged": any(each.challenged or each.origin == "upheld" for each in story),

@@ -20,6 +20,7 @@ from streamgp.base import Label, Target
 from streamgp.common.feature_values import is_number
 from streamgp.evaluation.agreement import AgreementCounts
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
+from streamgp.interactive.conversation_record import question_of
 from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import (
     ASKED_AGAIN,
@@ -443,4 +444,4 @@ class Watching(Joined):
 
 
 def _is_challenge(request_id: str | None) -> bool:
-    return request_id is not None and request_id.rpartition("/")[0].endswith("/challenge")
+    return question_of(request_id or "")[1] == "challenge"
