@@ -212,16 +212,15 @@ class OwnAnswers:
         """
         thread = self._last_thread() if answer is None else self._thread_of(answer)
         answer, question = self._changeable(thread, answer)
-        request = question.request
-        if answer.y is not None:
-            supersedes = answer.answer_id
+        request, supersedes = question.request, self._standing(thread, answer, question.request)
+        message = None
+        if answer.y is None:
+            thread.reopened[request.request_id] = supersedes
+        else:
             message = self._say(request, None, now, supersedes=supersedes, answer_id=answer_id)
-            reopened = replace(question, supersedes=message.answer_id)
-            return Undone(answer=answer, question=reopened, message=message)
-        supersedes = self._standing(thread, answer, request)
-        thread.reopened[request.request_id] = supersedes
+            supersedes = message.answer_id
         reopened = replace(question, supersedes=supersedes)
-        return Undone(answer=answer, question=reopened, message=None)
+        return Undone(answer=answer, question=reopened, message=message)
 
     def change(self, answer: Answer) -> Question:
         """Return the question of an own answer, so that a new reply replaces that answer.
@@ -234,8 +233,6 @@ class OwnAnswers:
         """
         thread = self._thread_of(answer)
         answer, question = self._changeable(thread, answer)
-        if answer.y is not None:
-            return replace(question, supersedes=answer.answer_id)
         return replace(question, supersedes=self._standing(thread, answer, question.request))
 
     def question_of(self, answer: Answer) -> Question | None:
@@ -330,8 +327,9 @@ class OwnAnswers:
         )
 
     def _standing(self, thread: _Thread, answer: Answer, request: Request) -> str:
-        """Return the id of the answer that is current after the annotator declined."""
-        if not isinstance(request, Challenge) or answer.supersedes is not None:
+        """Return the id of the answer that is current after the annotator's last one."""
+        is_label = answer.y is not None
+        if is_label or not isinstance(request, Challenge) or answer.supersedes is not None:
             return answer.answer_id
         # The challenge was not answered: the label first given remains current.
         given = thread.said[-2:-1]
