@@ -102,6 +102,10 @@ class BoostedClassifier(Seeded, base.MiniBatchClassifier):
         self._n_learned = 0
         self._mean_weights = [0.0] * len(self._weak)
 
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"n_models": 3, "seed": 1}
+
     @abstractmethod
     def _agreement(self, p: Mapping[Label, float], y: Label) -> float:
         """Return how well the probabilities of all known classes agree with a label."""
@@ -336,10 +340,6 @@ class OnlineGradientBoostingClassifier(BoostedClassifier):
     def _agreement(self, p: Mapping[Label, float], y: Label) -> float:
         return gradient_agreement(p, y)
 
-    @classmethod
-    def _unit_test_params(cls) -> Any:
-        yield {"n_models": 3, "seed": 1}
-
 
 class ConfidenceBoostingClassifier(BoostedClassifier):
     """Confidence Boosting: what is predicted wrongly and confidently counts for more.
@@ -380,10 +380,6 @@ class ConfidenceBoostingClassifier(BoostedClassifier):
 
     def _agreement(self, p: Mapping[Label, float], y: Label) -> float:
         return confidence_agreement(p, y, self._uncertainty)
-
-    @classmethod
-    def _unit_test_params(cls) -> Any:
-        yield {"n_models": 3, "seed": 1}
 
 
 # --- Weak learners: what boosting requires of them, and clones of any classifier. `Forests`, which
