@@ -24,10 +24,8 @@ class ConversationMetric(Metric):
 
     """
 
+    _format = ".2%"
     found_in: ClassVar[str]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.get():.2%}"
 
 
 class _Share(ConversationMetric):

@@ -181,6 +181,8 @@ class IntervalCoverage(DistributionMetric):
 
     """
 
+    _format = ".2%"
+
     def __init__(self, level: float = 0.9) -> None:
         check_number("level", level, "between 0 and 1", lambda p: 0.0 < p < 1.0)
         self.level = level
@@ -194,9 +196,6 @@ class IntervalCoverage(DistributionMetric):
     def is_better_than(self, other: IntervalCoverage) -> bool:
         """Whether the share is closer to the level than that of another metric."""
         return abs(self.get() - self.level) < abs(other.get() - other.level)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.get():.2%}"
 
     def _note(self, y_true: float, y_pred: Cumulative, weight: float) -> None:
         _check(y_pred, "cdf")

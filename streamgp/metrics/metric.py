@@ -10,6 +10,8 @@ from river import base
 class Metric(base.Base):
     """Base class of the metrics; smaller is better unless they say otherwise."""
 
+    _format = ".6g"
+
     def get(self) -> float:
         """Return the value; 0 before the first update, as River's metrics do."""
         raise NotImplementedError
@@ -35,7 +37,7 @@ class Metric(base.Base):
         return self.is_better_than(other)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.get():.6g}"
+        return f"{type(self).__name__}: {self.get():{self._format}}"
 
     def __str__(self) -> str:
         return repr(self)

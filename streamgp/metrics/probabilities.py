@@ -227,6 +227,8 @@ class CalibrationError(ProbabilityMetric):
 
     """
 
+    _format = ".2%"
+
     def __init__(self, n_bins: int = 15) -> None:
         self.n_bins = n_bins
         self._bins = Bins(n_bins)
@@ -239,9 +241,6 @@ class CalibrationError(ProbabilityMetric):
     def get(self) -> float:
         """Return the error; 0 before the first prediction."""
         return expected_error(self.bins)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}: {self.get():.2%}"
 
     def _note(self, y_true: Label, y_pred: Mapping[Label, float], weight: float) -> None:
         self._bins.add(max(y_pred.values()), is_right(y_pred, y_true), weight)
