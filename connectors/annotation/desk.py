@@ -214,7 +214,7 @@ class AnnotationDesk:
 
         """
         if isinstance(message, Prediction):
-            if message.decision.ask and message.decision.budget is None:
+            if message.decision.ask:
                 event = (message.key, message.event_id)
                 self._shares.put(event, shares_of(message))
                 self._inbox.take(message, partition=partition, at=at)

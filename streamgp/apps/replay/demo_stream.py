@@ -237,4 +237,4 @@ class DemoStream:
         if n % _POINT_EVERY == 0:
             # A new list, as the page may be reading the old one.
             self._curve = [*self._curve, (n, sum(self._right) / len(self._right))]
-        return prediction.decision.ask and prediction.decision.budget is None
+        return prediction.decision.ask
