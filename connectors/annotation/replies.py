@@ -155,16 +155,20 @@ def check(reply: Reply) -> None:
 def details_of(reply: Reply) -> dict[str, Any]:
     """Return the fields of an answer besides the label."""
     confidence = None if reply.confidence is None else (reply.confidence - 1.0) / 4.0
-    known = {RESPONSE_S: reply.response_s, CONFIDENCE: confidence}
-    privileged = {name: value for name, value in known.items() if value is not None}
     return {
         "std": reply.std,
-        "privileged": privileged or None,
+        "privileged": privileged_of(reply.response_s, confidence),
         "shown": tuple(reply.shown),
         "flag": reply.flag,
         "note": reply.note or None,
         "reason": reply.why_not if reply.action == "decline" else None,
     }
+
+
+def privileged_of(response_s: float | None, confidence: float | None) -> dict[str, float] | None:
+    """Return the privileged information of an answer, None if there is none."""
+    known = {RESPONSE_S: response_s, CONFIDENCE: confidence}
+    return {name: value for name, value in known.items() if value is not None} or None
 
 
 def label_of(

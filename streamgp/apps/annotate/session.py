@@ -18,6 +18,7 @@ from connectors.annotation.inbox import AnnotationInbox, key_of
 from connectors.annotation.label_text import shown_label
 from connectors.annotation.open_questions import Order, Question
 from connectors.annotation.own_answers import CannotUndoError
+from connectors.annotation.replies import privileged_of
 from connectors.annotation.sender import AnswerSender
 from connectors.topics import BrokerError, RefusedError, Topics
 from connectors.wire.inbound import TakenBack
@@ -41,14 +42,7 @@ from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.base import Label
 from streamgp.common.printable import HiddenLabels, printable
-from streamgp.interactive.messages import (
-    CONFIDENCE,
-    RESPONSE_S,
-    Answer,
-    Challenge,
-    LabelledExample,
-    Request,
-)
+from streamgp.interactive.messages import Answer, Challenge, LabelledExample, Request
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 
 LOOK_S = 0.1
@@ -413,26 +407,20 @@ class Answering:
 
     def _answer(self, question: Question, command: Command) -> None:
         self._n_skipped = 0
-        inbox = self._live.inbox
-        answer = inbox.answer(
+        took_s = command.response_s if self._settings.notes_response_time else None
+        answer = self._live.inbox.answer(
             question,
             command.label,
             self._clock(),
             annotator=self._annotator,
             std=command.std,
-            privileged=self._known_of(command),
+            privileged=privileged_of(took_s, command.confidence),
         )
         about = printable(question.request.event_id)
         self._note = f"event {about}: {said(command)}"
         if answer is not None:
             self.n_answered += 1
             self._send(answer, question.partition)
-
-    def _known_of(self, command: Command) -> dict[str, float] | None:
-        """Return the privileged information of an answer, None if there is none."""
-        took_s = command.response_s if self._settings.notes_response_time else None
-        known = {RESPONSE_S: took_s, CONFIDENCE: command.confidence}
-        return {name: value for name, value in known.items() if value is not None} or None
 
     def _undo(self) -> None:
         if self._live.is_behind:
