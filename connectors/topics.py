@@ -99,6 +99,11 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: Headers = ()
 
 
+def content_size(record: Record | Outgoing) -> int:
+    """Return the bytes of a record's key and value."""
+    return len(record.key or b"") + len(record.value or b"")
+
+
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
     """Position of a group in one partition of an input.
 

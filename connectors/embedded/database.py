@@ -35,6 +35,7 @@ from connectors.topics import (
     RefusedError,
     TopicName,
     TruncatedValue,
+    content_size,
 )
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES
 from connectors.wire.record_lines import headers_follow
@@ -275,7 +276,7 @@ class Database:
                     if record.value is None and record.at < now - DELETE_RETENTION_S:
                         continue
                     last[record.key] = record.offset
-                kept[record.offset] = stored_size(record)
+                kept[record.offset] = content_size(record)  # most headers are not stored
         if len(kept) < n_read:
             with self.writing():
                 self._keep(table, kept)
@@ -565,11 +566,6 @@ def _connected(path: Path) -> sqlite3.Connection:
     # A damaged name does not match its checksum, however it is decoded.
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
-
-
-def stored_size(record: Record | Outgoing) -> int:
-    """Return the bytes of a record's key and value; most headers are not stored."""
-    return len(record.key or b"") + len(record.value or b"")
 
 
 def _cut(record: Record) -> Record:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic, sleep
 
-from connectors.embedded.database import INPUTS, OUTPUTS, TABLES, Database, build, stored_size
+from connectors.embedded.database import INPUTS, OUTPUTS, TABLES, Database, build
 from connectors.embedded.directory import (
     DATABASE,
     OLD_INPUTS,
@@ -44,6 +44,7 @@ from connectors.topics import (
     Topics,
     WorkerClient,
     Writer,
+    content_size,
 )
 from streamgp.common.private_files import make_directory
 
@@ -365,7 +366,7 @@ class EmbeddedWorkerClient(WorkerClient):
         self._committed = dict(self._polled)
         self._taken_back.clear()
         for topic in COMPACTED:
-            self._n_left[topic] -= sum(map(stored_size, records.get(topic, ())))
+            self._n_left[topic] -= sum(map(content_size, records.get(topic, ())))
             if self._n_left[topic] <= 0:
                 self._compact_written(topic)
         return ends

@@ -41,6 +41,7 @@ from connectors.topics import (
     Record,
     RefusedError,
     TopicName,
+    content_size,
 )
 
 # Members learn from the answer to a heartbeat that others join or leave; none continues to read
@@ -302,9 +303,7 @@ class _RebalanceCounter(ConsumerRebalanceListener):  # type: ignore[misc]
         self._forget()
         self.count += 1
 
-    def on_partitions_lost(self, _lost: object) -> None:
-        self._forget()
-        self.count += 1
+    on_partitions_lost = on_partitions_assigned
 
     def on_partitions_revoked(self, _revoked: object) -> None:
         """Do nothing yet: they remain ours until the next assignment."""
@@ -367,7 +366,7 @@ class Prefetch:
             queue = self._queues[place]
             before = len(queue)
             queue.extend(found)
-            self._bytes[place] += sum(map(_size, islice(queue, before, None)))
+            self._bytes[place] += sum(map(content_size, islice(queue, before, None)))
             if place[0] == "answers":
                 self._moved_at[place[1]] = now
 
@@ -420,7 +419,7 @@ class Prefetch:
                 queue = self._queues[place]
                 while queue and len(taken) < self._max_records:
                     record = queue.popleft()
-                    self._bytes[place] -= _size(record)
+                    self._bytes[place] -= content_size(record)
                     taken.append(record)
         return taken
 
@@ -445,7 +444,3 @@ class Prefetch:
 
 def _place(record: Record) -> Place:
     return record.topic, record.partition
-
-
-def _size(record: Record) -> int:
-    return len(record.value or b"") + len(record.key or b"")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from connectors.topics import WORKER_INPUTS, Headers, Outgoing, Record, TopicName
+from connectors.topics import WORKER_INPUTS, Headers, Outgoing, Record, TopicName, content_size
 from connectors.wire.cloudevents import headers, posix_seconds, rfc3339
 from connectors.wire.codec import MAX_BYTES, MAX_INPUT_BYTES, TAGS, encode
 from connectors.wire.explain import one_line
@@ -105,8 +105,7 @@ def check_whole(letter: Record) -> None:
 
 def size_of(record: Record | Outgoing) -> int:
     """Return the largest number of bytes that key, value and headers of a record take."""
-    size = len(record.key or b"") + len(record.value or b"")
-    return size + sum(_size(name, value) for name, value in record.headers)
+    return content_size(record) + sum(_size(name, value) for name, value in record.headers)
 
 
 def _size(name: str, value: bytes) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from connectors.topics import Record
+from connectors.topics import Record, content_size
 from connectors.wire.inbound import read
 from connectors.wire.state_records import EARLY
 from streamgp.interactive.messages import Answer, Rejected
@@ -74,9 +74,8 @@ class EarlyAnswer:
     @property
     def size(self) -> int:
         """Size in bytes."""
-        record = self.record
-        in_headers = sum(len(name) + len(value) for name, value in record.headers)
-        return len(record.key or b"") + len(record.value or b"") + in_headers
+        in_headers = sum(len(name) + len(value) for name, value in self.record.headers)
+        return content_size(self.record) + in_headers
 
 
 class EarlyAnswers:
