@@ -144,14 +144,14 @@ def interrupted_command(signed: Mapping[str, Any] | None) -> str | None:
 
 
 def check_signed(
-    partition: int, theirs: Mapping[str, Any], ours: Mapping[str, Any], group: str | None
+    partition: int, theirs: Mapping[str, Any] | None, ours: Mapping[str, Any], group: str | None
 ) -> None:
     """Check a partition's signature.
 
     Parameters
     ----------
     theirs
-        The signature in the topics. Those of earlier versions name no group.
+        The signature in the topics, None if there is none. Those of earlier versions name no group.
     ours
         This worker's configuration.
     group
@@ -173,6 +173,8 @@ def check_signed(
     connectors.worker.compatibility.OtherGroupError: partition 2 belongs to the group 'rooms', ...
 
     """
+    if theirs is None:
+        return
     if is_on_flink(theirs):
         raise UnfitTopicsError(f"partition {partition}: {FLINK_KEEPS_IT}")
     check_group(partition, theirs, group)

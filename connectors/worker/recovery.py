@@ -173,8 +173,7 @@ class Restorer:
         for number, history in others.items():
             if (cut := Losses(number, history).error()) is not None:
                 raise cut
-            if (theirs := history.configuration) is not None:
-                check_signed(number, theirs, self._loops.configuration, self._group)
+            check_signed(number, history.configuration, self._loops.configuration, self._group)
 
     def _compare_environments(self, partitions: Mapping[int, Partition]) -> None:
         """Log, or refuse, partitions that were processed in another numerical environment."""

@@ -180,8 +180,7 @@ def _consistent_contents(
         histories = _histories(found)
         with contents.naming_places():
             for partition, history in histories.items():
-                if history.configuration is not None:
-                    check_signed(partition, history.configuration, loops.configuration, there.group)
+                check_signed(partition, history.configuration, loops.configuration, there.group)
             try:
                 _check_whole(histories)
                 return checkpoint, found, histories, _waiting(histories, loops, at)
@@ -455,15 +454,13 @@ def _signed(
     histories: Mapping[int, History], loops: LoopSettings, group: str, target: _Target
 ) -> dict[int, dict[str, Any]]:
     """Return the signature of every future partition, after checking that all belong to us."""
-    found = {n: history.configuration for n, history in histories.items()}
-    for partition, configuration in found.items():
-        if configuration is not None:
-            check_signed(partition, configuration, loops.configuration, group)
-    any_one = next((each for each in found.values() if each is not None), None)
+    for partition, history in histories.items():
+        check_signed(partition, history.configuration, loops.configuration, group)
+    any_one = _configuration(histories.values())
     if any_one is None:  # no worker leaves such topics, but a manifest can be edited
         raise UnfitTopicsError("no partition has a record of its configuration")
     numbers = range(target.n_partitions)
-    return {n: (found[n] if target.is_alike else None) or any_one for n in numbers}
+    return {n: (target.is_alike and histories[n].configuration) or any_one for n in numbers}
 
 
 def _check_apart(histories: Mapping[int, History], loops: LoopSettings, directory: Path) -> None:

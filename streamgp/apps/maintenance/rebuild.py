@@ -351,9 +351,8 @@ def _check_signed(
     everything again.
     """
     for partition, configuration in found.items():
-        if configuration is not None:
-            with in_one_line(UnfitTopicsError):
-                check_signed(partition, configuration, without_learner(settings), group)
+        with in_one_line(UnfitTopicsError):
+            check_signed(partition, configuration, without_learner(settings), group)
 
 
 def _note_others(

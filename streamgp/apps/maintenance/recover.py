@@ -250,8 +250,6 @@ def _broken(
     """Return the partitions whose state must be rebuilt, with the reason."""
     for partition, history in histories.items():
         theirs, ours = history.configuration, loops.configuration
-        if theirs is None:
-            continue
         if interrupted_command(theirs) is not None:
             ours = without_learner(ours)
         with in_one_line(UnfitTopicsError):
