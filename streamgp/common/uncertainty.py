@@ -28,6 +28,22 @@ def most_probable(scores: Mapping[Label, float]) -> Label | None:
     return max(scores, key=scores.__getitem__, default=None)
 
 
+def normalised(log_weights: list[float]) -> list[float]:
+    """Return weights that sum to 1 from logarithms known up to a constant.
+
+    Examples
+    --------
+    >>> normalised([-5000.0, -5000.0 + math.log(3.0)])
+    [0.25, 0.75]
+
+    """
+    # A plain loop: with a handful of experts it is much faster than numpy.
+    largest = max(log_weights)
+    weights = [math.exp(value - largest) for value in log_weights]
+    total = sum(weights)
+    return [w / total for w in weights]
+
+
 def entropy(p: Mapping[Label, float]) -> float:
     """Entropy of class probabilities, in nats.
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from streamgp.base import Array, Features, Preset, State, check_preset
+from streamgp.common.uncertainty import normalised
 from streamgp.common.validation import (
     check_flag,
     check_forgetting,
@@ -319,22 +320,6 @@ def _experts(settings: EnsembleSettings, amplitudes: Array, n_features: int) -> 
     if not settings.refit:
         experts.stop_fitting()
     return experts
-
-
-def normalised(log_weights: list[float]) -> list[float]:
-    """Return weights that sum to 1 from logarithms known up to a constant.
-
-    Examples
-    --------
-    >>> normalised([-5000.0, -5000.0 + math.log(3.0)])
-    [0.25, 0.75]
-
-    """
-    # A plain loop: with a handful of experts it is much faster than numpy.
-    largest = max(log_weights)
-    weights = [math.exp(value - largest) for value in log_weights]
-    total = sum(weights)
-    return [w / total for w in weights]
 
 
 def _standard_distance(d: int) -> float:

@@ -23,6 +23,7 @@ from streamgp.base import (
 )
 from streamgp.common.normal import GaussianMixture, LightTails, MixturePosterior, mixture_moments
 from streamgp.common.running_stats import Moments
+from streamgp.common.uncertainty import normalised
 from streamgp.gp.linear_experts import Seen
 from streamgp.kernels import Kernel
 from streamgp.learners.ensemble_core import (
@@ -31,7 +32,6 @@ from streamgp.learners.ensemble_core import (
     IndicatorCore,
     LogisticCore,
     RegressionCore,
-    normalised,
 )
 from streamgp.learners.numbering import Classes
 from streamgp.learners.river_adapters import Seeded, checked_target, settings_of

@@ -15,7 +15,7 @@ from typing import Any
 from river import base
 
 from streamgp.base import Features, Label, Preset, State
-from streamgp.common.uncertainty import most_probable
+from streamgp.common.uncertainty import most_probable, normalised
 from streamgp.gp.latent_noise.model import LabelModel
 from streamgp.kernels import Kernel
 from streamgp.learners.numbering import Classes
@@ -176,12 +176,7 @@ class PrivilegedGPClassifier(base.Classifier):
         if len(labels) == 2:
             yes = math.exp(logs[0])
             return dict(zip(labels, (yes, 1.0 - yes), strict=True))
-        if not logs:
-            return {}
-        highest = max(logs)
-        shares = [math.exp(log - highest) for log in logs]
-        total = sum(shares)
-        return dict(zip(labels, (share / total for share in shares), strict=True))
+        return dict(zip(labels, normalised(logs), strict=True)) if logs else {}
 
     def predict_one(  # type: ignore[override]
         self, x: Features, *, privileged: Features | None = None
