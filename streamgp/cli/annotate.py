@@ -13,6 +13,7 @@ from streamgp.cli.options import (
     broker_option,
     config_argument,
     login_name,
+    no_response_time_option,
 )
 
 
@@ -33,11 +34,7 @@ from streamgp.cli.options import (
     is_flag=True,
     help="Take how sure you are behind a label, ?1 (guessed) to ?5 (certain), as in: kitchen ?4.",
 )
-@click.option(
-    "--no-response-time",
-    is_flag=True,
-    help="Do not record how long each answer took.",
-)
+@no_response_time_option
 @click.option(
     "--simulate",
     metavar="NAME=VALUE,...",

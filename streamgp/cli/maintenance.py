@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from streamgp.cli.options import (
     GivenPath,
@@ -17,6 +16,7 @@ from streamgp.cli.options import (
     WholeNumber,
     broker_option,
     check_output,
+    completed_as,
     config_argument,
 )
 
@@ -56,6 +56,13 @@ def _since_option(what: str) -> Callable[[_Command], _Command]:
         callback=_moment,
         help=f"Only {what} since WHEN: how long ago (30s, 15min, 2h, 7d), or a time "
         "(2026-08-01T14:30:00Z; without a zone it is UTC).",
+    )
+
+
+def _last_option(text: str) -> Callable[[_Command], _Command]:
+    """Return an option for how many to show."""
+    return click.option(
+        "--last", type=WholeNumber(min=1), default=100, show_default=True, metavar="N", help=text
     )
 
 
@@ -110,14 +117,7 @@ def dead_letters(context: click.Context, config_file: Path, broker: str | None) 
 @broker_option
 @_stage_option
 @_since_option("those")
-@click.option(
-    "--last",
-    type=WholeNumber(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Show the last N.",
-)
+@_last_option("Show the last N.")
 @click.pass_obj
 def list_(
     where: tuple[Path, str | None],
@@ -368,14 +368,7 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
     help="Print sentences (text), or a row (csv) or line of JSON (json) for each thing that "
     "happened.",
 )
-@click.option(
-    "--last",
-    type=WholeNumber(min=1),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="With --format text: show the last N events.",
-)
+@_last_option("With --format text: show the last N events.")
 @broker_option
 def audit(
     config_file: Path,
@@ -529,18 +522,12 @@ def retract(
 # --- The command `streamgp forget`: one person removed from a replay or a deployment.
 
 
-def _directories_and_files(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    return [CompletionItem(incomplete, type="file")]
-
-
 @click.command()
 @click.argument(
     "place",
     metavar="DIR|CONFIG.toml",
     type=GivenPath("directory or file", refuses_dash=True, readable=False),
-    shell_complete=_directories_and_files,
+    shell_complete=completed_as("file"),
 )
 @click.argument("key")
 @click.option("--yes", is_flag=True, help="With CONFIG.toml: do not ask for confirmation.")

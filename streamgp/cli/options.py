@@ -6,10 +6,10 @@ import getpass
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -65,12 +65,15 @@ log_format_option = click.option(
 )
 """Format of the log, for every command that runs until it is stopped."""
 
+no_response_time_option = click.option(
+    "--no-response-time", is_flag=True, help="Do not record how long each answer took."
+)
+"""Whether to leave out the times of answers, for every command in which people answer."""
 
-def directories(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Leave the completion of directory names to the shell."""
-    return [CompletionItem(incomplete, type="dir")]
+
+def completed_as(kind: Literal["dir", "file"]) -> Callable[[Any, Any, str], list[CompletionItem]]:
+    """Leave the completion of names of directories, or also of files, to the shell."""
+    return lambda _context, _parameter, incomplete: [CompletionItem(incomplete, type=kind)]
 
 
 class GivenPath(click.Path):

@@ -15,6 +15,7 @@ from streamgp.cli.options import (
     broker_option,
     config_argument,
     log_format_option,
+    no_response_time_option,
 )
 from streamgp.config.validation import parse_bind
 
@@ -113,11 +114,7 @@ def _host_names(
 @click.option(
     "--confidence", "asks_confidence", is_flag=True, help="Ask how sure each answer is, 1 to 5."
 )
-@click.option(
-    "--no-response-time",
-    is_flag=True,
-    help="Do not record how long each answer took.",
-)
+@no_response_time_option
 @log_format_option
 def page(
     config_file: Path,

@@ -11,7 +11,7 @@ from streamgp.cli.options import (
     GivenPath,
     WholeNumber,
     check_output,
-    directories,
+    completed_as,
     features_option,
     ignore_option,
     target_option,
@@ -94,7 +94,7 @@ _MOST_SEEDS = 1000
 @click.option(
     "--out",
     type=GivenPath("directory", refuses_dash=True, readable=False),
-    shell_complete=directories,
+    shell_complete=completed_as("dir"),
     metavar="DIR",
     help="Write predictions.jsonl, requests.jsonl, answers.jsonl, consensus.jsonl, rejected.jsonl, "
     "summary.json and timing.json to this directory. It is created if missing; existing files with "
@@ -110,7 +110,7 @@ _MOST_SEEDS = 1000
 @click.option(
     "--state",
     type=GivenPath("directory", refuses_dash=True, readable=False),
-    shell_complete=directories,
+    shell_complete=completed_as("dir"),
     metavar="DIR",
     help="Save the run in this directory every few seconds. After Ctrl-C, a crash or a power "
     "failure, the same command continues from there and ends with the same output as if it had "
