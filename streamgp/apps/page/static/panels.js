@@ -172,60 +172,38 @@ function examples(card, desk) {
   // The same features in each, those in which at least one differs.
   const differing = near[0].x.slice(0, 2 * FEATURES).map((one) => one.name);
   const corrections = near.map((example) => correction(example, card, desk));
+  const heading = (words, label) => element("th", { scope: "col", role: "columnheader" }, element("span", { class: "quiet" }, words), labelNode(label));
   const table = element(
     "table",
     { class: "examples", role: "table" },
-    element(
-      "thead",
-      { role: "rowgroup" },
-      element(
-        "tr",
-        { role: "row" },
-        element("td", { role: "cell", class: "corner" }),
-        element("th", { scope: "col", role: "columnheader" }, element("span", { class: "quiet" }, text("examples.this")), labelNode(card.given)),
-        near.map((example) => element("th", { scope: "col", role: "columnheader" }, element("span", { class: "quiet" }, example.when ? ago(example.when) : text("examples.earlier")), labelNode(example.label))),
-      ),
-    ),
-    element(
-      "tbody",
-      { role: "rowgroup" },
-      differing.map((name) =>
-        element(
-          "tr",
-          { role: "row" },
-          element("th", { scope: "row", role: "rowheader" }, nameNode(name)),
-          exampleCell("here", here.get(name)),
-          near.map((example) => differenceCell(example.x.find((one) => one.name === name), here.get(name))),
-        ),
-      ),
-    ),
-    corrections.some(Boolean) ? footOf(corrections) : null,
+    rowGroup("thead", row(
+      cell("corner"),
+      heading(text("examples.this"), card.given),
+      near.map((example) => heading(example.when ? ago(example.when) : text("examples.earlier"), example.label)),
+    )),
+    rowGroup("tbody", differing.map((name) => row(
+      element("th", { scope: "row", role: "rowheader" }, nameNode(name)),
+      exampleCell("here", here.get(name)),
+      near.map((example) => differenceCell(example.x.find((one) => one.name === name), here.get(name))),
+    ))),
+    corrections.some(Boolean) ? rowGroup("tfoot", row(cell("corner"), cell("here"), corrections.map((one) => cell(null, one)))) : null,
   );
   return panel("examples", table);
 }
 
-const footOf = (corrections) =>
-  element(
-    "tfoot",
-    { role: "rowgroup" },
-    element(
-      "tr",
-      { role: "row" },
-      element("td", { role: "cell", class: "corner" }),
-      element("td", { role: "cell", class: "here" }),
-      corrections.map((one) => element("td", { role: "cell" }, one)),
-    ),
-  );
+const rowGroup = (tag, ...children) => element(tag, { role: "rowgroup" }, children);
+const row = (...cells) => element("tr", { role: "row" }, cells);
+const cell = (name, ...children) => element("td", { role: "cell", class: name }, children);
 
 /** A value among those of other examples; of a text, which the features show whole, the beginning. */
 function exampleCell(name, value, ...before) {
   const isText = typeof value === "string";
   const shown = isText && value.length > CELL_TEXT ? `${value.slice(0, CELL_TEXT)}…` : shownValue(value, null, 3);
-  return element("td", { role: "cell", class: name }, before, element("bdi", {}, shown));
+  return cell(name, before, element("bdi", {}, shown));
 }
 
 function differenceCell({ value, differs }, here) {
-  if (!differs) return element("td", { role: "cell", class: "same" }, "=");
+  if (!differs) return cell("same", "=");
   const bothNumbers = typeof value === "number" && typeof here === "number";
   const sign = bothNumbers ? (value > here ? "▲" : "▼") : "≠";
   const word = bothNumbers ? text(value > here ? "examples.more" : "examples.less") : text("examples.other");
