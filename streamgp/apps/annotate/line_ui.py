@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from connectors.annotation.open_questions import Latest
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import IN_A_LINE
 from streamgp.apps.annotate.commands import Command, UnclearLineError, line_of
@@ -153,7 +154,7 @@ class Stopwatch:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._front: tuple[str | None, str] | None = None
-        self._spent: dict[tuple[str | None, str], float] = {}
+        self._spent: Latest[tuple[str | None, str], float] = Latest(N_KEPT)
         self._looked_at = 0.0
         self._was: Any = None
 
@@ -198,10 +199,8 @@ class Stopwatch:
     def _count(self) -> None:
         now = self._clock()  # before the last look if the program wakes right after this line
         if self._front is not None:
-            spent = self._spent.pop(self._front, 0.0)  # the last one looked at comes last
-            self._spent[self._front] = spent + max(0.0, now - self._looked_at)
-            if len(self._spent) > N_KEPT:
-                del self._spent[next(iter(self._spent))]
+            spent = self._spent.get(self._front, 0.0)
+            self._spent.put(self._front, spent + max(0.0, now - self._looked_at))
         self._looked_at = max(now, self._looked_at)
 
     def _wake(self, _number: int, _frame: FrameType | None) -> None:

@@ -25,6 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from connectors.annotation.open_questions import Latest
 from streamgp.apps.page.invites import Invites, Person
 
 MAX_BODY = 64 * 1024
@@ -313,16 +314,14 @@ class Rates:
     def __init__(self, rate: float, burst: float) -> None:
         self._rate = rate
         self._burst = burst
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: Latest[str, tuple[float, float]] = Latest(_MAX_BUCKETS)
 
     def wait_s(self, client: str, now: float) -> float:
         """Take a token from a client's bucket; return 0, or how long to wait for one."""
-        left, at = self._buckets.pop(client, (self._burst, now))
+        left, at = self._buckets.get(client, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
         is_due = left >= 1.0
-        self._buckets[client] = (left - 1.0 if is_due else left, now)
-        if len(self._buckets) > _MAX_BUCKETS:
-            del self._buckets[next(iter(self._buckets))]
+        self._buckets.put(client, (left - 1.0 if is_due else left, now))
         return 0.0 if is_due else (1.0 - left) / self._rate
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from connectors.annotation.open_questions import Latest
 from streamgp.apps.page.invites import Person
 
 MOST_GIVEN = 20
@@ -106,17 +107,14 @@ class Herald:
     def __init__(self, source: StreamSource) -> None:
         self.news = asyncio.Event()
         self._source = source
-        self._given: dict[str, dict[str, None]] = {}
+        self._given: dict[str, Latest[str, None]] = {}
         self._streams: set[Stream] = set()
 
     def gave(self, person: Person, *card_ids: str) -> None:
         """Record cards given to an annotator's browser."""
-        given = self._given.setdefault(person.name, {})
+        given = self._given.setdefault(person.name, Latest(MOST_GIVEN))
         for card_id in card_ids:
-            given.pop(card_id, None)
-            given[card_id] = None
-        while len(given) > MOST_GIVEN:
-            del given[next(iter(given))]
+            given.put(card_id, None)
 
     def open(self, person: Person) -> Stream:
         stream = Stream(person)
@@ -159,7 +157,7 @@ class Herald:
 
     def _tell(self, streams: list[Stream]) -> None:
         person = streams[0].person
-        given = self._given.setdefault(person.name, {})
+        given = self._given.setdefault(person.name, Latest(MOST_GIVEN))
         gone = []
         for card_id in [each for each in given if self._source.is_gone(person, each)]:
             del given[card_id]

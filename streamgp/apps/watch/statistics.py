@@ -7,11 +7,11 @@ question.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from dataclasses import dataclass, replace
 
 from connectors.annotation.inbox import AnnotationInbox
-from connectors.annotation.open_questions import EventKey
+from connectors.annotation.open_questions import EventKey, Latest
 from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import RetractionRequest, TakenBack, read
@@ -110,7 +110,7 @@ class Joined:
         self.n_spoiled = 0
         self.n_judged = 0
         self.n_wrong = 0
-        self._known: OrderedDict[EventKey, _Known] = OrderedDict()
+        self._known: Latest[EventKey, _Known] = Latest(N_REMEMBERED)
         self._recent: deque[float] = deque(maxlen=N_LAST)
 
     @property
@@ -188,9 +188,8 @@ class Joined:
     def _of(self, event: EventKey) -> _Known:
         known = self._known.get(event)
         if known is None:
-            known = self._known[event] = _Known()
-            if len(self._known) > N_REMEMBERED:
-                self._known.popitem(last=False)
+            known = _Known()
+            self._known.put(event, known)
         return known
 
 
