@@ -70,14 +70,7 @@ _HOMES = {
     "interactive_val_score": "streamgp.evaluate",
     "isgp": "streamgp.presets",
 }
-_MODULES = {
-    "budgets": "streamgp.budgets",
-    "datasets": "streamgp.datasets",
-    "kernels": "streamgp.kernels",
-    "metrics": "streamgp.metrics",
-    "query": "streamgp.query",
-    "windows": "streamgp.windows",
-}
+_MODULES = ("budgets", "datasets", "kernels", "metrics", "query", "windows")
 
 __all__ = [
     "AnnotatorPanel",
@@ -121,7 +114,7 @@ if not TYPE_CHECKING:  # to type checkers, every name would exist
         if name in _HOMES:
             return getattr(importlib.import_module(_HOMES[name]), name)
         if name in _MODULES:
-            return importlib.import_module(_MODULES[name])
+            return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
