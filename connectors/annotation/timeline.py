@@ -187,8 +187,7 @@ class Timeline:
 
     def longest_delay_s(self, key: str | None, event_id: str) -> float:
         """Return the longest delay of what is known of an event, 0 if nothing is known."""
-        found = self._of.get(key)
-        event = None if found is None else found.events.get(event_id)
+        event = self._known(key).events.get(event_id)
         return 0.0 if event is None else event.delayed_s
 
     def mention(
@@ -260,9 +259,7 @@ class Timeline:
 
     def choices(self, key: str | None) -> set[Typed]:
         """Return the labels that a key's events have, or that were mentioned since one had them."""
-        found = self._of.get(key)
-        if found is None:
-            return set()
+        found = self._known(key)
         return {typed for typed in found.seen if found.has_choice(typed)}
 
     def all_choices(self) -> set[Typed]:
@@ -274,8 +271,7 @@ class Timeline:
         keys = self._keys[typed]
         while keys:
             key = next(iter(keys))
-            found = self._of.get(key)
-            if found is not None and found.has_choice(typed):
+            if self._known(key).has_choice(typed):
                 return True
             # It is offered there again only after a new mention, which adds the key again.
             del keys[key]
@@ -288,14 +284,11 @@ class Timeline:
 
     def count(self, key: str | None, label: Label) -> int:
         """Return how many events of a key have a label."""
-        found = self._of.get(key)
-        return 0 if found is None else found.counts.get(typed_label(label), 0)
+        return self._known(key).counts.get(typed_label(label), 0)
 
     def between(self, key: str | None, start: float, end: float) -> list[Moment]:
         """Return the labels of a key's events from `start` to before `end`."""
-        found = self._of.get(key)
-        if found is None:
-            return []
+        found = self._known(key)
         first, last = bisect_left(found.times, (start, "")), bisect_left(found.times, (end, ""))
         return [found.moment(event_id) for _, event_id in found.times[first:last]]
 
@@ -306,9 +299,7 @@ class Timeline:
 
         `occurred_at` is used if the time of the event is not known here.
         """
-        found = self._of.get(key)
-        if found is None:
-            return None, None
+        found = self._known(key)
         event = found.events.get(event_id)
         if event is not None and event.occurred_at < inf:
             occurred_at = event.occurred_at
@@ -319,9 +310,7 @@ class Timeline:
 
     def standing(self, key: str | None, label: Label) -> list[Moment]:
         """Return the events of a key that currently have a label, from answers that are known."""
-        found = self._of.get(key)
-        if found is None:
-            return []
+        found = self._known(key)
         return [
             found.moment(event_id)
             for event_id, event in found.events.items()
@@ -330,10 +319,9 @@ class Timeline:
 
     def find(self, key: str | None, event_id: str) -> Moment | None:
         """Return the label of an event, None if it has none."""
-        found = self._of.get(key)
-        if found is None or event_id not in found.events:
-            return None
-        return None if found.events[event_id].label is None else found.moment(event_id)
+        found = self._known(key)
+        event = found.events.get(event_id)
+        return None if event is None or event.label is None else found.moment(event_id)
 
     def given_at(self, challenge: Challenge) -> float:
         """Return when the label that a challenge doubts was given."""
@@ -343,6 +331,10 @@ class Timeline:
         return at if given is None else min(given.answered_at, at)
 
     # --- internal
+
+    def _known(self, key: str | None) -> _OfKey:
+        """Return what is known of a key, which may be nothing."""
+        return self._of.get(key) or _OfKey()
 
     def _of_key(self, key: str | None) -> _OfKey:
         """Return what is known of a key, which is mentioned now."""
