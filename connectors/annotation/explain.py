@@ -145,7 +145,7 @@ class Averages:
 
     def learn(self, line: LabelledExample) -> None:
         """Count an example in place of the former one of its event; none if it is taken back."""
-        found = self._of.get(line.key) or _OfKey()
+        found = self._known(line.key)
         self._of.put(line.key, found)
         found.remove(line)
         if line.y is not None:
@@ -156,10 +156,7 @@ class Averages:
 
     def mean(self, key: str | None, label: Label, name: FeatureName) -> float | None:
         """Return the average of a feature in a class; None if there is none."""
-        found = self._of.get(key)
-        if found is None:
-            return None
-        mean = found.by_class.get(typed_label(label), {}).get(name)
+        mean = self._known(key).by_class.get(typed_label(label), {}).get(name)
         return None if mean is None else mean.mean
 
     def nearest(self, key: str | None, x: Features, n: int) -> list[Label]:
@@ -167,9 +164,7 @@ class Averages:
 
         The distance is that of `is_unlike_all`.
         """
-        found = self._of.get(key)
-        if found is None:
-            return []
+        found = self._known(key)
         far = found.distances(x)
         wanted = nsmallest(n, range(len(far)), key=lambda i: far[i])
         return [y for i, (_, y) in enumerate(found.by_class) if i in wanted]
@@ -182,9 +177,7 @@ class Averages:
         event is farther from an average, in standard deviations, comes first. Features about which
         nothing is known come last, in their order.
         """
-        found = self._of.get(key)
-        if found is None:
-            return list(x)
+        found = self._known(key)
         return sorted(x, key=lambda name: found.rank(name, x[name]))
 
     def is_unlike_all(self, key: str | None, x: Features) -> bool:
@@ -194,10 +187,10 @@ class Averages:
         its averages in its standard deviations. For classes with fewer than three examples, whose
         spread is not known, the spread of all examples is used.
         """
-        found = self._of.get(key)
-        if found is None:
-            return False
-        return min(found.distances(x), default=0.0) > _FAR_STDS
+        return min(self._known(key).distances(x), default=0.0) > _FAR_STDS
+
+    def _known(self, key: str | None) -> _OfKey:
+        return self._of.get(key) or _OfKey()
 
 
 def is_number(value: object) -> bool:
