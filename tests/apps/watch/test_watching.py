@@ -150,6 +150,7 @@ def test_label_requests_that_end_are_no_challenges() -> None:
             answered_at=NOW,
         ),
         Answer(answer_id="b", event_id="e2", key="ann", declined=True, answered_at=NOW),
+        Expired(request_id="2/challenge/label", event_id="2/challenge", key="ann", at=NOW),
     )  # fmt: skip
     assert (watching.n_asked, watching.challenges) == (1, {})
 
