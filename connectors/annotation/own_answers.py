@@ -127,13 +127,11 @@ class OwnAnswers:
 
     def said(self, event: EventKey) -> list[Answer]:
         """Return all annotators' answers about an event that this one has answered."""
-        thread = self._threads.get(event)
-        return [] if thread is None else thread.said
+        return self._about(event).said
 
     def wants(self, event: EventKey, request_id: str) -> bool:
         """Return whether the annotator has answered a request."""
-        thread = self._threads.get(event)
-        return thread is not None and any(a.request_id == request_id for a in self._own(thread))
+        return any(a.request_id == request_id for a in self._own(self._about(event)))
 
     def keep(self, question: Question) -> None:
         """Keep a question that the annotator has answered, to show it again."""
@@ -169,9 +167,9 @@ class OwnAnswers:
 
         """
         request = question.request
-        thread = self._threads.get((request.key, request.event_id))
-        if y is None and thread is not None and request.request_id in thread.reopened:
-            del thread.reopened[request.request_id]
+        reopened = self._about((request.key, request.event_id)).reopened
+        if y is None and request.request_id in reopened:
+            del reopened[request.request_id]
             return None
         supersedes = question.supersedes
         answer = self._say(request, y, now, supersedes=supersedes, answer_id=answer_id)
@@ -237,8 +235,7 @@ class OwnAnswers:
 
     def question_of(self, answer: Answer) -> Question | None:
         """Return the question to which an answer was given, None if it is not known here."""
-        thread = self._threads.get((answer.key, answer.event_id))
-        return None if thread is None else thread.bodies.get(answer.request_id or "")
+        return self._about((answer.key, answer.event_id)).bodies.get(answer.request_id or "")
 
     def latest(self, n: int) -> list[Answer]:
         """Return the current answers, one per event, the newest first, at most `n`."""
@@ -257,6 +254,10 @@ class OwnAnswers:
             return True
         return False
 
+    def _about(self, event: EventKey) -> _Thread:
+        """Return the answers about an event, which may be none."""
+        return self._threads.get(event) or _Thread()
+
     def _last_thread(self) -> _Thread:
         threads = [t for t in self._threads.values() if not self._is_undone(t)]
         if not threads:
@@ -264,10 +265,8 @@ class OwnAnswers:
         return max(threads, key=lambda thread: self._own(thread)[-1].answered_at)
 
     def _thread_of(self, answer: Answer) -> _Thread:
-        thread = self._threads.get((answer.key, answer.event_id))
-        if thread is None or all(
-            known.answer_id != answer.answer_id for known in self._own(thread)
-        ):
+        thread = self._about((answer.key, answer.event_id))
+        if all(known.answer_id != answer.answer_id for known in self._own(thread)):
             raise CannotUndoError(
                 f"only the answers about the last {self._n_kept} events can be taken back",
                 "forgotten",
@@ -304,11 +303,9 @@ class OwnAnswers:
         supersedes: str | None,
         answer_id: str | None = None,
     ) -> Answer:
-        n = 1
-        thread = self._threads.get((request.key, request.event_id))
-        if thread is not None:
-            own = self._own(thread)
-            n += sum(answer.request_id == request.request_id for answer in own)
+        own = self._own(self._about((request.key, request.event_id)))
+        n = 1 + sum(answer.request_id == request.request_id for answer in own)
+        if own:
             # Answers about one event keep their order, whatever the clock does.
             now = max(now, nextafter(own[-1].answered_at, inf))
         # Derived from its cause: the same answer sent twice counts once.
