@@ -315,6 +315,8 @@ class CsvTable(_TextTable):
                 f"{path} has spaces between its cells; expected commas, semicolons or tabs: "
                 f"replace them, as {SHOWN}"
             )
+        if _lacks_row_names(header, later, delimiter):
+            header.insert(0, "")
         unnamed = [f"column {i}" for i, name in enumerate(header, 1) if not name]
         columns = [name or f"column {i}" for i, name in enumerate(header, 1)]
         refuse_duplicates(columns, path)
@@ -444,6 +446,20 @@ def _is_row(header: list[str], rows: list[list[str]]) -> bool:
         name and (_is_number(name) or any(name in row[i : i + 1] for row in below))
         for i, name in enumerate(header)
     )
+
+
+def _lacks_row_names(header: list[str], rows: list[str], delimiter: str) -> bool:
+    """Return whether the names of the rows have no name in the header, as in tables that R writes.
+
+    R quotes these names, and leaves no cell empty. Other rows with a cell too many may have
+    decimals behind a comma, or end with a delimiter.
+    """
+    counts = [
+        _QUOTED.sub("", line).count(delimiter)
+        for line in rows
+        if line.startswith('"') and not line.rstrip(" \r").endswith(delimiter)
+    ]
+    return bool(rows) and counts == [len(header)] * len(rows)
 
 
 def _are_words(header: str, rows: list[str]) -> bool:
@@ -662,9 +678,11 @@ _OTHERS = [
         (rb"\xd0\xcf\x11\xe0", "an Excel workbook", "save it as CSV"),
         (rb"\x28\xb5\x2f\xfd|BZh[1-9]|\xfd7zXZ", "compressed, but not with gzip", "unpack it"),
         (rb"SQLite format 3", "an SQLite database", f"save a table as CSV, as {SHOWN}"),
+        (rb"(?s).{257}ustar", "a tar archive", "unpack it"),
         (rb"\x89HDF|MATLAB [0-9]|\x93NUMPY", "a file of arrays", f"save it as CSV, as {SHOWN}"),
         (rb"(?i)<(\?xml|!doctype|html|gpx|kml)\b", "XML or HTML", f"convert it, as {SHOWN}"),
         (rb"(?i)(%[^\n]*\n\s*)*@relation\b", "ARFF of Weka", f"convert it, as {SHOWN}"),
+        (rb"\{\s*\n", "JSON over several lines", "write an object on each (jq -c . OLD > NEW)"),
         (rb"#(group|datatype|default),", "annotated CSV of InfluxDB", f"convert it, as {SHOWN}"),
         (rb"[^ \n]+ [^ =\n]+=.* [0-9]{10,19}\r?\n", "line protocol", f"convert it, as {SHOWN}"),
         (rb"\$(G[A-Z]|BD)[A-Z]{3},", "NMEA of a GPS receiver", f"convert it, as {SHOWN}"),

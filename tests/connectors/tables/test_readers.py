@@ -1,9 +1,11 @@
 import builtins
 import bz2
 import gzip
+import io
 import lzma
 import random
 import struct
+import tarfile
 import tracemalloc
 
 import pytest
@@ -28,6 +30,15 @@ def write(tmp_path, data, name="log.csv"):
     path = tmp_path / name
     path.write_bytes(data)
     return path
+
+
+def tar_of(data):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo("log.csv")
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return packed.getvalue()
 
 
 def cells(rows):
@@ -118,6 +129,31 @@ def test_columns_without_a_name_get_one_and_are_reported(tmp_path):
     table = open_table(write(tmp_path, b",a,\n0,1,\n"))
     assert table.columns == ["column 1", "a", "column 3"]
     assert table.unnamed == ["column 1", "column 3"]
+    table.close()
+
+
+def test_row_names_that_r_writes_without_a_name_are_a_column_without_one(tmp_path):
+    table = open_table(write(tmp_path, b'"a","b"\n"140","x, y",1\n"141",,2\n'))
+    assert table.unnamed == ["column 1"]
+    assert cells(list(table.rows())) == [
+        {"column 1": "140", "a": "x, y", "b": "1"},
+        {"column 1": "141", "a": "", "b": "2"},
+    ]
+    table.close()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b"12:00,21,5\n12:01,21,7\n",  # a comma before decimals
+        b'"12:00",21,5\n"12:01",21\n',
+        b'"12:00",21,\r\n"12:01",22,\r\n',
+    ],
+)
+def test_other_rows_with_more_cells_than_the_header_cannot_be_read(tmp_path, rows):
+    table = open_table(write(tmp_path, b"time,a\n" + rows))
+    assert table.columns == ["time", "a"]
+    assert isinstance(next(iter(table.rows())), BadRow)
     table.close()
 
 
@@ -337,6 +373,8 @@ def test_a_file_that_holds_no_table_says_why(tmp_path, data, match):
         (bz2.compress(CSV), "compressed, but not with gzip; unpack it$"),
         (lzma.compress(CSV), "compressed, but not with gzip; unpack it$"),
         (b"SQLite format 3\0", "an SQLite database; save a table as CSV, as docs/logs.md shows$"),
+        (tar_of(CSV), "a tar archive; unpack it$"),
+        (b'{\n  "a": 1\n}\n', r"JSON over several lines; write an object on each \(jq -c \. "),
         (b"\x89HDF\r\n\x1a\n\0", "a file of arrays; save it as CSV, as docs/logs.md shows$"),
         (b"\x93NUMPY\1\0", "a file of arrays; "),
         (b"MATLAB 5.0 MAT-file\0", "a file of arrays; "),
