@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -243,6 +243,11 @@ class RowReader:
     def placeholders(self) -> dict[str, str]:
         """The text of the first rows, by column, where later cells are mostly numbers."""
         return self._features.placeholders
+
+    @property
+    def n_unusable(self) -> Mapping[str, int]:
+        """Number of rows so far that could not be used, by the feature whose cell did not fit."""
+        return self._features.n_unusable
 
     @property
     def spellings(self) -> list[list[Label]]:

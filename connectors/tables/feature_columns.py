@@ -34,10 +34,11 @@ Cells: TypeAlias = dict[str, Any]
 
 # --- Kind of a column, judged by its first cells: numbers, text, or nothing to learn from.
 #
-# A column holds numbers if at least half of its cells do; otherwise the majority of the other cells
-# decides. Text that occurs in only one row says nothing about other rows, so a column of text that
-# hardly ever repeats is no feature. Neither is a number that rises with every row, like row numbers
-# and times: nothing learned from past values applies to future ones.
+# A column holds numbers if at least half of its cells do, unless these are few whole numbers beside
+# texts, as names are; otherwise the majority of the other cells decides. Text that occurs in only
+# one row says nothing about other rows, so a column of text that hardly ever repeats is no feature.
+# Neither is a number that rises with every row, like row numbers and times: nothing learned from
+# past values applies to future ones.
 
 
 ENOUGH = 20
@@ -45,6 +46,9 @@ ENOUGH = 20
 
 MOST_DIFFERENT = 0.9
 """The largest share of distinct values in a column that is a feature."""
+
+OFTEN = 5
+"""How often a cell occurs on average, in a column of names that may be whole numbers."""
 
 # With a year of four digits: three other numbers may be a version or a place in a machine.
 _DATE = re.compile(
@@ -79,6 +83,8 @@ def kind_of(cells: Sequence[Any]) -> Kind:
     --------
     >>> kind_of(["0.5", "3", "warm"]), kind_of(["hall", "bath", "2"])
     (<Kind.NUMBER: 'numbers'>, <Kind.TEXT: 'texts'>)
+    >>> kind_of(["1", "2", "EG", "2"] * 5)
+    <Kind.TEXT: 'texts'>
     >>> kind_of(["2015-02-02 14:19:00", "2015-02-02 14:20:00"])
     <Kind.TIME: 'times'>
     >>> kind_of(["10/03/2004", "10/03/2004"]), kind_of(["1.2.3", "1.2.3"])
@@ -90,7 +96,7 @@ def kind_of(cells: Sequence[Any]) -> Kind:
     if not cells:
         return Kind.EMPTY
     others = [cell for cell in cells if not is_number(cell)]
-    if 2 * len(others) <= len(cells):
+    if 2 * len(others) <= len(cells) and not _are_names(cells, others):
         return Kind.RISING if _rises(cells, whole=True) else Kind.NUMBER
     if 2 * sum(map(_is_time, others)) > len(others):
         return Kind.TIME
@@ -100,6 +106,20 @@ def kind_of(cells: Sequence[Any]) -> Kind:
     if 2 * sum(_DATE.match(text.strip()) is not None for text in texts) > len(texts):
         return Kind.DATE
     return Kind.UNIQUE if _differ([text.strip() for text in texts]) else Kind.TEXT
+
+
+def _are_names(cells: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether whole numbers are names, as floors 1, 2 and EG; `others` are no numbers.
+
+    More than a tenth are no numbers, and each cell occurs `OFTEN` times on average. Taken for a
+    number, such a column would cost every row with a text.
+    """
+    n_whole = sum(is_integer_text(str(cell)) for cell in cells)
+    return (
+        10 * len(others) > len(cells) == n_whole + len(others)
+        and all(isinstance(cell, str) for cell in others)
+        and OFTEN * len({str(cell).strip() for cell in cells}) <= len(cells)
+    )
 
 
 def _differ(values: Sequence[Any]) -> bool:
@@ -169,7 +189,7 @@ _NO_NUMBERS = (_COMMAS, _THOUSANDS, _WITH_UNIT)
 _METERS = (
     "features that rise with every row; if these are meters, leave them out or take differences"
 )
-_MIXED = "taken for numbers; rows with a text there are rejected"
+_MIXED = "taken for numbers, so rows with a text there are rejected, unless the column is ignored"
 
 
 class FeatureColumns:
@@ -202,6 +222,7 @@ class FeatureColumns:
     # _undecided  columns that have been empty so far.
     # _constant   the text of columns that had one text only in the first rows.
     # _n_more     of these columns, by how many later cells are numbers rather than other texts.
+    # n_unusable  number of rows that could not be used, by the column whose cell did not fit.
 
     def __init__(
         self,
@@ -223,6 +244,7 @@ class FeatureColumns:
         self._undecided: set[str] = set()
         self._constant: dict[str, str] = {}
         self._n_more: Counter[str] = Counter()
+        self.n_unusable: Counter[str] = Counter()
         said = {"left out without a name": [*unnamed]} if unnamed else {}
         odd: dict[str, list[str]] = {}
         of_keys: dict[str, list[Cells]] = {}
@@ -301,6 +323,7 @@ class FeatureColumns:
                     if value is not None:
                         x[name] = value
         except ValueError as error:
+            self.n_unusable[name] += 1
             raise ValueError(f"{name!r} {error}") from None
         return x
 

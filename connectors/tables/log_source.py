@@ -39,6 +39,8 @@ N_FIRST = 100
 BATCH = 256
 N_ALIKE = 5
 """The largest number of groups of similar labels in a note."""
+N_UNUSABLE = 20
+"""The largest number of rows that a column may cost without a note."""
 
 
 class LogSource(Source):
@@ -200,6 +202,7 @@ class LogSource(Source):
                 self._say_without_values()
                 self._say_placeholders()
                 self._say_spellings()
+                self._say_unusable()
                 late = self._reader.late_numbers()
                 if late is not None:
                     self._notes(late)
@@ -242,6 +245,14 @@ class LogSource(Source):
                 f"{', '.join(alike[:N_ALIKE])}{more} in {self._label!r} count as different "
                 "classes; if they are one, write it in one way"
             )
+
+    def _say_unusable(self) -> None:
+        for name, n in self._reader.n_unusable.items():
+            if n > max(N_UNUSABLE, self._n_polled / 10):
+                self._notes(
+                    f"{n} of {self._n_polled} rows are rejected for their cells in {name!r}; "
+                    "ignore this column to use them"
+                )
 
     @property
     def exhausted(self) -> bool:

@@ -152,11 +152,14 @@ def test_logs_of_the_same_name_are_refused(folder: Folder) -> None:  # noqa: ARG
 
 
 def test_rows_that_cannot_be_sent_are_counted_with_reasons(folder: Folder) -> None:
-    rows = "".join(f"{i % 7},ann,{'warm' if i % 2 else i % 5},1,x,hall\n" for i in range(300))
+    rows = "".join(f"{i % 7},ann,{'warm' if i % 2 else i % 97},1,x,hall\n" for i in range(300))
     Path("rooms.csv").write_text(ROWS.splitlines()[0] + "\n" + rows)
     lines = done().splitlines()
-    assert lines[:2] == [
-        "note: taken for numbers; rows with a text there are rejected: wap1 (for example 'warm')",
+    assert lines[:3] == [
+        "note: taken for numbers, so rows with a text there are rejected, unless the column is "
+        "ignored: wap1 (for example 'warm')",
+        "note: 150 of 300 rows are rejected for their cells in 'wap1'; ignore this column to use "
+        "them",
         "rejected row 2: line 3: 'wap1' must be a number or empty, got 'warm'",
     ]
     assert lines[-2:] == [

@@ -11,6 +11,7 @@ from connectors.tables.cells import (
     float_of_text,
     integer_of_text,
     is_missing,
+    is_number,
     key_of,
     label_of,
     number_of,
@@ -434,13 +435,41 @@ def test_a_column_is_text_if_most_of_its_first_cells_are_no_numbers(tmp_path):
     found = drain(source(tmp_path, text, notes=notes.append))
     assert notes == [
         "features that are texts: b (at least 4 different)",
-        "taken for numbers; rows with a text there are rejected: a (for example 'x')",
+        "taken for numbers, so rows with a text there are rejected, unless the column is ignored: "
+        "a (for example 'x')",
     ]
     assert [type(m) for m in found] == [Event, Rejected, Event, Rejected, Event]
     assert reasons(found) == {
         "row 2": "line 3: 'a' must be a number or empty, got 'x'",
         "row 4": "line 5: 'a' must be a number or empty, got 'x'",
     }
+
+
+@pytest.mark.parametrize(
+    ("cells", "names"),
+    [
+        (["1", "2", "EG", "2", "1"], True),
+        (["4", "f", "r", "4"], True),
+        (["1", "-1", *["2"] * 5, "K"], True),
+        (["1", "2", *["2"] * 7, "K"], False),  # no more than a tenth
+        (["1.5", "2", "EG", "2", "1"], False),
+        ([*map(str, range(7)), "EG"], True),
+        ([*map(str, range(8)), "EG"], False),  # of 40 cells, 9 are different
+    ],
+)
+def test_few_whole_numbers_beside_texts_are_names(tmp_path, cells, names):
+    cells = [cells[n % len(cells)] for n in range(40)]
+    found = drain(source(tmp_path, rows(*(f"{cell},1,p" for cell in cells))))
+    if names:
+        assert [event.x["a"] for event in found] == cells
+    else:
+        assert [type(m) is Rejected for m in found] == [not is_number(cell) for cell in cells]
+
+
+def test_names_in_json_may_be_numbers(tmp_path):
+    lines = [json.dumps({"floor": floor, "room": "x"}) for floor in [1, 2, "EG", 2] * 10]
+    found = drain(source(tmp_path, "\n".join(lines), name="log.jsonl"))
+    assert [event.x["floor"] for event in found] == ["1", "2", "EG", "2"] * 10
 
 
 @pytest.mark.parametrize("cell", ["warm", "NA", "-"])
@@ -760,6 +789,17 @@ def test_columns_without_a_name_are_left_out_with_a_note(tmp_path):
     found = drain(source(tmp_path, ",a,room\n0,1,p\n", notes=notes.append))
     assert found[0].x == {"a": 1}
     assert notes == ["left out without a name: column 1"]
+
+
+@pytest.mark.parametrize(("n_texts", "noted"), [(20, False), (21, True)])
+def test_a_column_that_costs_more_than_a_tenth_of_the_rows_is_noted(tmp_path, n_texts, noted):
+    notes = []
+    lines = ["1.5,2,p"] * (200 - n_texts) + ["0a,2,p", "0b,x,p", "0c,2,p"] * (n_texts // 3)
+    lines += ["0d,2,p"] * (n_texts % 3)
+    found = drain(source(tmp_path, rows(*lines), notes=notes.append))
+    assert len(reasons(found)) == n_texts
+    said = "21 of 200 rows are rejected for their cells in 'a'; ignore this column to use them"
+    assert notes == [said] * noted
 
 
 def test_columns_without_any_value_are_noted_once_at_the_end(tmp_path):
