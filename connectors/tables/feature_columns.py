@@ -56,6 +56,8 @@ _DATE = re.compile(
     r"|(?:19|20)[0-9]{2}([./])[0-9]{1,2}\2[0-9]{1,2})(?![^\s,T])"
 )
 _POSIX = 1e9  # POSIX seconds in 2001: times may have fractions, counters do not
+_POSIX_END = 2.2e9  # in 2039
+_UNITS = (1, 10**3, 10**6, 10**9)  # of seconds, milliseconds, microseconds, nanoseconds
 
 
 class Kind(Enum):
@@ -127,12 +129,21 @@ def _differ(values: Sequence[Any]) -> bool:
 
 
 def _rises(cells: Sequence[Any], *, whole: bool) -> bool:
-    """Return whether cells are rising numbers that hardly ever repeat.
+    """Return whether cells are rising numbers that hardly ever repeat, or times.
 
     With `whole`, fractions are allowed in POSIX times only.
     """
     numbers = _ascending(cells, whole=whole)
-    return numbers is not None and _differ(numbers)
+    return numbers is not None and _go_on(numbers)
+
+
+def _go_on(numbers: Sequence[float]) -> bool:
+    """Return whether ascending numbers hardly ever repeat, or are times, which rows may share."""
+    if _differ(numbers):
+        return True
+    if len(numbers) < ENOUGH or numbers[0] == numbers[-1]:
+        return False
+    return any(unit * _POSIX <= numbers[0] <= numbers[-1] < unit * _POSIX_END for unit in _UNITS)
 
 
 def _ascending(cells: Sequence[Any], *, whole: bool) -> list[float] | None:
@@ -154,7 +165,7 @@ def _rise(runs: Sequence[Sequence[Any]], *, whole: bool) -> bool:
     n_rising = 0
     for cells in runs:
         numbers = _ascending(cells, whole=whole)
-        if numbers is None or (len(numbers) >= ENOUGH and not _differ(numbers)):
+        if numbers is None or (len(numbers) >= ENOUGH and not _go_on(numbers)):
             return False
         n_rising += len(numbers) if len(numbers) >= ENOUGH else 0
     return 2 * n_rising > sum(map(len, runs))

@@ -191,6 +191,31 @@ def test_features_that_only_rise_are_noted(tmp_path, meter, noted):
     assert notes == []
 
 
+@pytest.mark.parametrize(
+    ("numbers", "left_out"),
+    [
+        ([1_700_000_000 + n // 6 for n in range(30)], True),
+        ([1_700_000_000.5 + n // 6 for n in range(30)], True),
+        ([1_700_000_000_000 + n // 6 for n in range(30)], True),
+        ([1_700_000_000 + n // 6 for n in range(9)], False),
+        ([1_700_000_000] * 30, False),
+        ([1_700_000_000 + n // 6 % 3 for n in range(30)], False),  # it has fallen
+        ([3_000_000_000 + n // 6 for n in range(30)], False),  # not before 2065
+        ([7 + n // 6 for n in range(30)], False),
+    ],
+)
+def test_posix_times_are_no_features_though_rows_have_the_same(tmp_path, numbers, left_out):
+    alone = drain(source(tmp_path, rows(*(f"{number},1,x" for number in numbers))))
+    turns = [f"{number},{n % 2},x" for number in numbers for n in range(2)]
+    text = rows(*turns, header="a,user,room")
+    assert ("a" not in alone[0].x) == left_out
+    if left_out:
+        with pytest.raises(TableError, match="a number that rises with every row: a"):
+            source(tmp_path, text, key="user")
+    else:
+        assert drain(source(tmp_path, text, key="user"))[0].x == {"a": numbers[0]}
+
+
 def test_what_rises_in_each_key_is_judged_as_if_keys_came_one_after_another(tmp_path):
     notes = []
     table = [
