@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -203,7 +203,8 @@ def results_text(config: Config, played: Played) -> str:
         n_keys = len(played.by_key)
         shown = "" if n_keys <= N_KEYS_SHOWN else f", {N_KEYS_SHOWN} of them shown"
         # Time is only measured for the loop as a whole.
-        rows = [row_of(_on_one_line(str(key)), statistics, None) for key, statistics in first]
+        names = _apart([str(key) for key, _ in first])
+        rows = [row_of(name, of, None) for name, (_, of) in zip(names, first, strict=True)]
         rows += [played.row(f"all {number(n_keys, 'key')}{shown}"), *baselines]
         text = table(rows, first=config.log.key, numbers=numbers)
     statistics, points = played.statistics, played.points
@@ -216,9 +217,16 @@ def results_text(config: Config, played: Played) -> str:
     return "\n".join([text, _counts(played), *_annotators(played), *agreement, *advice])
 
 
-def _on_one_line(key: str) -> str:
-    """Return a key for a table: without line breaks, and not too long."""
-    return cut(printable(key), _WIDEST_KEY)
+def _on_one_line(name: str) -> str:
+    """Return a key or label for a table: without line breaks, and not too long."""
+    return cut(printable(name), _WIDEST_KEY)
+
+
+def _apart(keys: Sequence[str]) -> list[str]:
+    """Return keys on one line each; those that only end differently lose their beginnings."""
+    begin = [_on_one_line(key) for key in keys]
+    end = [cut(printable(key)[::-1], _WIDEST_KEY)[::-1] for key in keys]
+    return end if len(set(begin)) < len(set(end)) else begin
 
 
 def learner_name(config: Config) -> str:

@@ -186,6 +186,21 @@ def test_many_keys_are_not_all_shown(tmp_path: Path) -> None:
     assert "p20" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        (["/data/pump/2026/march/1.csv", "/data/pump/2026/march/2.csv"], "…mp/2026/march/2.csv"),
+        (["a pump with a long name", "b pump with a long name"], "b pump with a long …"),
+        (["a pump with a long name"] * 2, "a pump with a long …"),
+    ],
+)
+def test_long_keys_are_shown_by_where_they_differ(
+    tmp_path: Path, keys: list[str], shown: str
+) -> None:
+    path = write(tmp_path / "two.csv", [f"{i},1,{keys[i % 2]},{i},hall" for i in range(40)])
+    assert f"\n{shown}  " in replay(path, "--label", "room", "--key", "phone").stdout
+
+
 def test_message_times_are_those_of_the_log(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     replay(log, "--label", "room", "--time", "at", "--out", out)
