@@ -51,7 +51,8 @@ class BinaryFile:
         try:
             self._raw: BufferedReader[Any] = BufferedReader(FileIO(self.path), _BUFFER)
         except FileNotFoundError:
-            raise TableError(f"{path} does not exist; expected a file") from None
+            hint = "; standard input is /dev/stdin" if str(path) == "-" else ""
+            raise TableError(f"{path} does not exist; expected a file{hint}") from None
         except IsADirectoryError:
             raise TableError(
                 f"{path} is a directory; expected a file: join the files of one log, as {SHOWN}"

@@ -148,7 +148,10 @@ def _usage(error: click.UsageError) -> str:
                     f"No such option {error.option_name!r}; {setting} is a setting of the "
                     "configuration file, which `streamgp init` prints"
                 )
-    return error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".")
+    if text.startswith("Got unexpected extra") and error.ctx and "log" in error.ctx.params:
+        return f"{text}; it takes one LOG: join several, as docs/logs.md shows"
+    return text
 
 
 def _message_of(error: OSError) -> str:

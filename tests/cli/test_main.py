@@ -65,6 +65,15 @@ def test_an_option_that_is_a_setting_of_the_file_is_said_to_be_one(
     )
 
 
+def test_several_logs_are_to_be_joined() -> None:
+    result = CliRunner().invoke(cli, ["replay", "may.csv", "june.csv", "--label", "room"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(
+        "Error: Got unexpected extra argument (june.csv); it takes one LOG: join several, as "
+        "docs/logs.md shows (see "
+    )
+
+
 @pytest.mark.parametrize("command", cli.commands)
 def test_every_option_of_every_command_has_a_help_text(command: str) -> None:
     result = CliRunner().invoke(cli, [command, "--help"])

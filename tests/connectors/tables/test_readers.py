@@ -478,6 +478,8 @@ def test_a_json_array_is_refused_by_name_too(tmp_path):
 def test_a_missing_file_and_a_directory_are_named(tmp_path):
     with pytest.raises(TableError, match=r"nothing\.csv does not exist; expected a file$"):
         open_table(tmp_path / "nothing.csv")
+    with pytest.raises(TableError, match=r"expected a file; standard input is /dev/stdin$"):
+        open_table("-")
     with pytest.raises(TableError, match=r"is a directory; expected a file: join the files of on"):
         open_table(tmp_path)
     with pytest.raises(TableError, match=r"cannot be read: Not a directory$"):
