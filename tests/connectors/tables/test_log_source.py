@@ -262,6 +262,13 @@ def test_no_feature_says_why(tmp_path):
         source(tmp_path, lists, name="log.jsonl", features=["a"])
 
 
+def test_a_log_needs_a_column_from_which_the_label_is_predicted(tmp_path):
+    with pytest.raises(
+        TableError, match=r"has no column besides label, time and key; expected others, from which"
+    ):
+        source(tmp_path, "at,value\n1,2\n", label="value", time="at")
+
+
 @pytest.mark.parametrize(
     ("unit", "name"), [(10**3, "milliseconds"), (10**6, "microseconds"), (10**9, "nanoseconds")]
 )
