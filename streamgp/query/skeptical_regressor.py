@@ -325,7 +325,7 @@ class SkepticalRegressor(
             If the target is not finite or too large, or the event was already learned.
 
         """
-        first, final = _as_number(given), checked_target(y)
+        first, final = _as_number(given), _checked_number(y)
         if first is None:
             raise TypeError(f"given must be a finite number, got {given!r}")
         expected = self._expected(x, annotator, std)
@@ -443,9 +443,16 @@ class SkepticalRegressor(
         yield {"model": BayesianLinearRegression(), "seed": 1}
 
 
+def _checked_number(y: object) -> float:
+    """Return an annotator's number; True, which Python and the learner take for 1, is none."""
+    if isinstance(y, bool):
+        raise TypeError(f"y must be a number, got {y}")
+    return checked_target(y)
+
+
 def _as_number(y: object) -> float | None:
-    """Return a finite number, None for anything else."""
-    value = as_target(y)
+    """Return a finite number, None for anything else, such as True."""
+    value = None if isinstance(y, bool) else as_target(y)
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -578,7 +585,7 @@ class NumberExampleStore(ExampleStore[Distribution]):
         self.targets.add(float(y))
 
     def _check_label(self, y: Label) -> None:
-        checked_target(y)
+        _checked_number(y)
 
     def _rebuild(self, state: State | None = None) -> None:
         self.targets = Moments()

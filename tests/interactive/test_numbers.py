@@ -215,15 +215,25 @@ def test_a_learner_that_is_taught_a_confirmed_number_knows_how_exact_it_was():
     assert scatter(**about, **changed) == scatter(annotator="ann", **changed)
 
 
-def test_a_label_that_is_no_number_cannot_be_learned():
+@pytest.mark.parametrize(("y", "shown"), [("many", "'many'"), (True, "True")])
+def test_a_label_that_is_no_number_cannot_be_learned(y, shown):
     loop, _, _ = converse(InteractiveLoop(model()), n=30)
     [rejected] = loop.on_answer(
-        Answer(answer_id="a", event_id="e29", request_id="e29/label", y="many", answered_at=30.0),
-        30.0,
+        Answer(answer_id="a", event_id="e29", request_id="e29/label", y=y, answered_at=30.0), 30.0
     )
     assert isinstance(rejected, Rejected)
     assert rejected.fault == "unlearnable"
-    assert "must be a number, got 'many'" in rejected.reason
+    assert f"must be a number, got {shown}" in rejected.reason
+
+
+def test_a_number_cannot_become_a_truth_value():
+    loop = InteractiveLoop(model(query=NeverAsk()))
+    loop.on_event(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), 0.0)
+    given = {"event_id": "e", "annotator": "ann", "answered_at": 1.0}
+    loop.on_answer(Answer(answer_id="one", y=5.0, **given), 1.0)
+    [rejected] = loop.on_answer(Answer(answer_id="two", y=True, supersedes="one", **given), 1.0)
+    assert rejected.fault == "unlearnable"
+    assert loop.model.predict_one({"a": 1.0}) == 5.0
 
 
 @pytest.mark.parametrize(
