@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Iterable
 
-from connectors.topics import Headers
+from connectors.topics import Headers, RefusedError
 from connectors.wire.codec import encode
 from streamgp.interactive.messages import Answer, Cancel
 
@@ -76,13 +76,16 @@ class Signatures:
 
         Raises
         ------
-        ValueError
-            If its annotator has no key.
+        RefusedError
+            If its annotator has no key; one may have been removed while a program ran.
 
         """
         key = None if answer.annotator is None else self._key_of(answer.annotator)
         if key is None:
-            raise ValueError(f"there is no key of annotator {answer.annotator!r} to sign with")
+            raise RefusedError(
+                f"there is no key of annotator {answer.annotator!r} to sign with; "
+                "`streamgp invite` makes one"
+            )
         return HEADER, signature(answer, key)
 
     def flaw(self, message: Answer | Cancel, headers: Headers) -> str | None:

@@ -419,8 +419,8 @@ class Answering:
         about = printable(question.request.event_id)
         self._note = f"event {about}: {said(command)}"
         if answer is not None:
-            self.n_answered += 1
             self._send(answer, question.partition)
+            self.n_answered += 1
 
     def _undo(self) -> None:
         if self._live.is_behind:
@@ -448,8 +448,9 @@ class Answering:
             self._send(undone.message, undone.question.partition)
 
     def _send(self, answer: Answer, partition: int | None) -> None:
+        record = self._outbox.message(answer, partition)  # refused if its key was removed
         self._live.keep(answer, self._clock())
-        self._sender.send(self._outbox.message(answer, partition))
+        self._sender.send(record)
 
 
 SOON_S = 1.0

@@ -20,6 +20,7 @@ from streamgp.apps.annotate.choices import CONFIDENCES, in_words, split_confiden
 from streamgp.apps.annotate.commands import Command, line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines, Stopwatch
 from streamgp.apps.annotate.question_view import View
+from streamgp.apps.deployment.answer_keys import AnswerKeys
 from tests.helpers import deskwork
 from tests.helpers.deskwork import Clock, Town, annotate, challenge, label_request
 
@@ -182,6 +183,22 @@ def test_answers_are_signed_with_the_key_of_the_annotator(town: Town) -> None:
     for record in records:
         assert dict(record.headers)["signature"] == signature(decode(record.value), key)
     assert len(records) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "n_given"), [([], "0 answers given"), (["--simulate", ""], "")]
+)
+def test_a_key_that_was_removed_meanwhile_ends_the_command(
+    town: Town, monkeypatch: pytest.MonkeyPatch, options: list[str], n_given: str
+) -> None:
+    with Path("w.toml").open("a") as config:
+        config.write('[people]\nkeys_file = "keys.json"\n')
+    monkeypatch.setattr(AnswerKeys, "make", lambda *_: None)
+    result = annotate(*options, lines="n den\n")
+    assert result.exit_code == 2
+    assert "Error: there is no key of annotator" in result.stderr
+    assert n_given in result.stderr
+    assert town.said("answers") == []
 
 
 def test_without_the_option_a_line_is_all_label(town: Town) -> None:

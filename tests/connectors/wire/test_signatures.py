@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.topics import Record
+from connectors.topics import Record, RefusedError
 from connectors.wire.codec import decode, encode
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
@@ -158,5 +158,5 @@ def test_records_of_answers_are_signed_and_of_nothing_else():
     outbound = Outbound("/streamgp/page", keyed=True, signatures=SIGNATURES)
     assert dict(outbound.message(ANSWER, 0).headers)["signature"] == signature(ANSWER, KEYS["ann"])
     assert "signature" not in dict(outbound.message(CANCEL, 0).headers)
-    with pytest.raises(ValueError, match="there is no key of annotator 'joe' to sign with"):
+    with pytest.raises(RefusedError, match="there is no key of annotator 'joe' to sign with"):
         outbound.message(replace(ANSWER, annotator="joe"), 0)
