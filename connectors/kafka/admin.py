@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypeVar
@@ -464,21 +464,43 @@ class Administration:
             number of partitions.
 
         """
+        found = {}
+        for partition, offset, then, now in self._committed(group, topics):
+            if then is not None and now is not None:
+                check_mark(partition.topic, then, now, group)
+            found[partition] = offset, then is not None
+        return found
+
+    def n_partitions_worked_on(self, group: str) -> int:
+        """Return how many partitions the topics had when a group began; now they may have more.
+
+        Raises
+        ------
+        RefusedError
+            If a position belongs to a topic that has since been deleted.
+
+        """
+        n = self.counts(["state"])["state"]
+        for partition, _, then, now in self._committed(group, WORKER_INPUTS):
+            if then is not None and now is not None:
+                check_mark(partition.topic, then, Shape(now.topic_id, then.n_partitions), group)
+                n = min(n, then.n_partitions)
+        return n
+
+    def _committed(
+        self, group: str, topics: Sequence[TopicName]
+    ) -> Iterator[tuple[TopicPartition, int, Shape | None, Shape | None]]:
+        """Yield the positions of a group, with the topic at the time of each, and now."""
         places = self.partitions_of(topics)
         shapes = self.shapes(topics)
         committed = self._ask(
             f"tell how far group {group} is",
             lambda client: client.list_group_offsets({group: list(places)})[group],
         )
-        found = {}
         for partition, at in committed.items():
-            if at.offset < 0:
-                continue
-            then, now = shape_of(at.metadata or ""), shapes[places[partition][0]]
-            if then is not None and now is not None:
-                check_mark(partition.topic, then, now, group)
-            found[partition] = at.offset, then is not None
-        return found
+            if at.offset >= 0:
+                now = shapes[places[partition][0]]
+                yield partition, at.offset, shape_of(at.metadata or ""), now
 
     def set_positions(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
         """Set the offsets at which a group continues; none of its members may be running."""

@@ -174,7 +174,8 @@ def more_partitions(called: str, then: int, now: int, who: str) -> str:
     return (
         f"topic {called} has {now} partitions, but had {then} when {who} began: keys have moved to "
         "other partitions than what was learned of them; make seven new topics with "
-        f"{now} partitions ([topics] prefix) and send the events there"
+        f"{now} partitions ([topics] prefix), move what was learned there by streamgp backup and "
+        "restore, and send the events there"
     )
 
 

@@ -225,6 +225,9 @@ def checkpoint(
 ) -> Checkpoint:
     """Return positions and ends of each partition at a time when the group had no transaction open.
 
+    Partitions that the topics were given since the group began are left out: no worker works on
+    them.
+
     Raises
     ------
     BrokerError
@@ -234,8 +237,7 @@ def checkpoint(
 
     """
     connection = administration.connection
-    administration.positions(group)  # checks that they belong to these topics
-    left = set(range(administration.counts(["state"])["state"]))
+    left = set(range(administration.n_partitions_worked_on(group)))
     positions: dict[Place, int] = {}
     ends: dict[Place, int] = {}
     until = time.monotonic() + patience_s

@@ -128,7 +128,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None) -> None:
             group=there.group,
             streamgp=__version__,
             at=at,
-            n_partitions=there.topics.n_partitions(),
+            # Topics that were given more partitions have keys where the former number puts them.
+            n_partitions=1 + max(partition for _, partition in checkpoint.ends),
             configuration=_configuration(histories.values()),
             positions=_by_topic(checkpoint.positions),
         )
@@ -215,7 +216,7 @@ class _Contents:
         place = (record.topic, record.partition)
         checkpoint = self._checkpoint
         if checkpoint is not None:
-            if record.offset >= checkpoint.ends[place]:
+            if record.offset >= checkpoint.ends.get(place, 0):
                 return
             before = self._latest.get(place)
             self._n_gaps += before is not None and _is_gap(before, record.offset, record.at)

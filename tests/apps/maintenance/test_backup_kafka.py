@@ -12,8 +12,9 @@ from time import monotonic, sleep, time
 
 from click.testing import CliRunner
 
+from connectors.kafka.client import Connection
 from connectors.storage.backups import MANIFEST
-from connectors.topics import Outgoing, Record, TopicName
+from connectors.topics import ALL_TOPICS, Outgoing, Record, TopicName, partition_of
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, restore
@@ -128,3 +129,37 @@ def test_a_backup_under_load_is_restored_on_kafka_and_in_a_directory(
         found = predictions(other, len(left))
         assert len(found) == len(left)
         assert found == {event_id: expected[event_id] for event_id in found}
+
+
+def test_more_partitions_change_nothing_in_a_backup(
+    kafka: str, kafka_prefix: str, tmp_path: Path
+) -> None:
+    """Workers refuse such topics; what was learned moves into new ones."""
+    group = f"{kafka_prefix}group"
+    url = f"kafka://{kafka}"
+    config = written(tmp_path / "one.toml", url, kafka_prefix, 2, group)
+    with closing(open_topics(load_deployed(config))) as topics:
+        values = [
+            {"event_id": f"e{i}", "x": {"light": i / 20}, "y": "hall", "occurred_at": time()}
+            for i in range(20)
+        ]
+        keys = [f"key{i % N_KEYS}".encode() for i in range(20)]
+        for key, value in zip(keys, values, strict=True):
+            write(topics, Outgoing(topic="events", key=key, value=json.dumps(value).encode()))
+        assert run_worker(config, Until(topics, group), instance="w") == 0
+    called("backup", config, tmp_path / "before")
+    admin = Connection(kafka).admin()
+    admin.create_partitions({f"{kafka_prefix}{name}": 3 for name in ALL_TOPICS})
+    admin.close()
+    called("backup", config, tmp_path / "after")
+    before, after = (
+        json.loads((tmp_path / name / MANIFEST).read_text()) for name in ("before", "after")
+    )
+    same = ("n_partitions", "positions", "files", "configuration")
+    assert [after[name] for name in same] == [before[name] for name in same]
+
+    other = written(tmp_path / "two.toml", url, f"{kafka_prefix}two-", 3, group)
+    assert "restored to 3 partitions" in called("restore", other, tmp_path / "after", "--yes")
+    assert {
+        (r.key.split(b"\x1f")[0], r.partition) for r in records(other, "consensus") if r.key
+    } == {(key, partition_of(key, 3)) for key in keys}
