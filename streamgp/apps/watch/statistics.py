@@ -341,6 +341,9 @@ class Watching(Joined):
         self.n_asked = 0
         self.challenges: Counter[str] = Counter()
         self.labels: Counter[str] = Counter()
+        # By event, how many challenges came to no other end than a correction, and how many
+        # corrections there are. The former is negative while only the end of one was read.
+        self._doubts: Latest[EventKey, tuple[int, int]] = Latest(N_REMEMBERED)
         self.agreement = AgreementCounts()
         self.letters: Counter[str] = Counter()
         self.last_letters: deque[Letter] = deque(maxlen=N_LETTERS)
@@ -405,14 +408,14 @@ class Watching(Joined):
                 self.n_asked += message.reason != ASKED_AGAIN and not message.is_second
             case Challenge():
                 self.challenges["made"] += 1
+                self._doubt((message.key, message.event_id), opened=1)
                 self.note_contested((message.key, message.event_id), message.given)
             case Expired() | Cancel():
-                if _is_challenge(message.request_id):
-                    ended = "expired" if isinstance(message, Expired) else "cancelled"
-                    self.challenges[ended] += 1
+                ended = "expired" if isinstance(message, Expired) else "cancelled"
+                self._note_end(message, ended)
             case Answer():
-                if message.declined and _is_challenge(message.request_id):
-                    self.challenges["declined"] += 1
+                if message.declined:
+                    self._note_end(message, "declined")
             case LabelledExample():
                 self._note_line(message)
 
@@ -423,14 +426,37 @@ class Watching(Joined):
             pass  # the label may be unchanged; `agreement` counts these
         elif line.probability_wrong is None:
             # An old label that was challenged and confirmed is no correction.
-            counts = self.challenges if line.origin == "upheld" else self.labels
-            counts["upheld" if line.origin == "upheld" else "corrected"] += 1
+            if line.origin == "upheld":
+                self.challenges["upheld"] += 1
+                self._doubt((line.key, line.event_id), opened=-1)
+            else:
+                self._doubt((line.key, line.event_id), corrected=1)
         else:
             self.labels["learned"] += 1
             if line.origin in ("upheld", "revised"):
                 self.challenges[line.origin] += 1
+                self._doubt((line.key, line.event_id), opened=-1)
         self.agreement.take(line)
         self.note_label((line.key, line.event_id), line.y)
+
+    def _note_end(self, message: Expired | Cancel | Answer, outcome: str) -> None:
+        event_id, kind = question_of(message.request_id or "")
+        if event_id is not None and kind == "challenge":
+            self.challenges[outcome] += 1
+            self._doubt((message.key, event_id), opened=-1)
+
+    def _doubt(self, event: EventKey, *, opened: int = 0, corrected: int = 0) -> None:
+        """Count a correction, as revised if it answers a challenge, whichever is read first."""
+        n_open, n_corrected = self._doubts.pop(event, (0, 0))
+        n_revised = -min(max(n_open, 0), n_corrected)
+        n_open, n_corrected = n_open + opened, n_corrected + corrected
+        n_revised += min(max(n_open, 0), n_corrected)
+        if n_revised:
+            self.challenges["revised"] += n_revised
+        if corrected != n_revised:
+            self.labels["corrected"] += corrected - n_revised
+        if n_open or n_corrected:
+            self._doubts.put(event, (n_open, n_corrected))
 
     def _bury(self, record: Record) -> None:
         try:
@@ -440,7 +466,3 @@ class Watching(Joined):
             return
         self.letters[letter.stage] += 1
         self.last_letters.append(replace(letter, cause=None, at=record.at))
-
-
-def _is_challenge(request_id: str | None) -> bool:
-    return question_of(request_id or "")[1] == "challenge"

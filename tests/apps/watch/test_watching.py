@@ -98,6 +98,24 @@ def test_an_old_label_that_was_challenged_and_said_again_is_not_corrected() -> N
     assert watching.challenges == {"upheld": 1}
 
 
+def test_an_old_label_that_was_challenged_and_changed_is_revised() -> None:
+    """Topics are read in any order, the lines of one in theirs."""
+    lines = [line("e1", "hall", "asked", 0.1), line("e1", "den", "revised", revision=1)]
+    given = [challenge("e1")]
+    corrected = [line("e2", "hall", "revised", 1.0), line("e2", "den", "revised", revision=1)]
+    expired = [
+        challenge("e3"),
+        Expired(request_id="e3/challenge/1", event_id="e3", key="ann", at=NOW),
+    ]
+    kept = [line("e3", "hall", "asked", 0.1), line("e3", "den", "revised", revision=1)]
+    first = [*lines, *corrected, *kept]
+    second = [*given, challenge("e2"), *expired]
+    for order in ([*first, *second], [*second, *first]):
+        watching = watched(*order)
+        assert +watching.labels == {"learned": 3, "corrected": 2}
+        assert +watching.challenges == {"made": 3, "revised": 2, "expired": 1}
+
+
 @pytest.mark.parametrize("first", ["event", "prediction"])
 def test_prediction_is_scored_once_whichever_is_read_first(first: str) -> None:
     pair: list[Any] = [event("e1", "hall"), prediction("e1", "hall")]
