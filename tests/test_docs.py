@@ -233,6 +233,7 @@ MADE_A_LOG = {
     "no header": {"OLD": "1,hall,,,,,,,,\n2,bath,,,,,,,,\n"},
     "lines before": {"OLD": "Pump\n\n7\n\nx,room\n1,hall\n2,bath\n"},
     "times in": {"OLD": "t,x,room\n1772461140500000000,1,hall\n1772461141000000000,2,bath\n"},
+    "no times": {"OLD": "x,room\r\n1,hall\r\n2,bath\r\n"},
     "rows out": {"OLD": "t,x,room\n1772461140.5,2,bath\n1772461140.25,1,hall\n"},
     "spaces": {"OLD": " x    room \n 1  hall\n22   bath \n"},
     "ARFF": {

@@ -74,7 +74,8 @@ def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:
     if windows is not None and columns.time is None:
         raise click.ClickException(
             "windows need the time of each row: name its column with --time COLUMN, or time in "
-            "section [log] of the configuration file"
+            "section [log] of the configuration file; docs/logs.md shows how to make one for rows "
+            "at a fixed rate"
         )
     with in_one_line(ValueError):
         return LogSource(

@@ -127,6 +127,7 @@ def test_windows_need_the_time_of_rows_and_known_features():
     Path("w.toml").write_text(TOML.format(more="").replace('time = "time"\n', ""))
     error = run("replay", "raw.csv", "--config", "w.toml", status=2).stderr
     assert "windows need the time of each row: name its column with --time COLUMN" in error
+    assert "docs/logs.md shows how to make one for rows at a fixed rate" in error
     write(rows(), more='vectors = [["v", "u"]]')
     error = run("replay", "raw.csv", "--config", "w.toml", status=2).stderr
     assert "raw.csv has no column 'u' (windows); columns: v" in error
