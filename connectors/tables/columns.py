@@ -533,6 +533,11 @@ def check_columns(
                     "; expected commas, semicolons or tabs between the cells, or a line before "
                     "the header that names another sign, such as sep=|"
                 )
+            if not hint and 2 * sum(map(is_number, columns)) > len(columns):
+                hint = (
+                    "; if the first line is a row, name the columns in a line before it, as "
+                    f"{SHOWN}"
+                )
             line = _line_with(name, head)
             if line > 1:
                 hint = (

@@ -262,6 +262,14 @@ def test_no_feature_says_why(tmp_path):
         source(tmp_path, lists, name="log.jsonl", features=["a"])
 
 
+def test_a_first_line_of_numbers_with_a_name_may_be_a_row(tmp_path):
+    """A name that does not recur, as of a device, may also be that of a column."""
+    with pytest.raises(
+        TableError, match=r"7, hall; if the first line is a row, name the columns in a"
+    ):
+        source(tmp_path, "p1,0.4,0.1,7,hall\np2,0.5,0.2,6,bath\np3,0.4,0.3,7,hall\n")
+
+
 def test_a_log_needs_a_column_from_which_the_label_is_predicted(tmp_path):
     with pytest.raises(
         TableError, match=r"has no column besides label, time and key; expected others, from which"
