@@ -237,8 +237,8 @@ MADE_A_LOG = {
     "rows out": {"OLD": "t,x,room\n1772461140.5,2,bath\n1772461140.25,1,hall\n"},
     "spaces": {"OLD": " x    room \n 1  hall\n22   bath \n"},
     "ARFF": {
-        "OLD": "% a\n@Relation r\n@attribute x numeric\n@ATTRIBUTE 'the room' {hall, bath}\n@data\n"
-        "1,hall\n% b\n2,bath\n"
+        "OLD": "% a\n@Relation r\n@attribute x\tnumeric\n@ATTRIBUTE\t'the room' {hall, bath}\n"
+        "@data\n1,hall\n% b\n2,bath\n"
     },
     "a JSON array": {"OLD": '[{"x": 1, "room": "hall"},\n{"x": 2, "room": "bath"}]'},
     "MQTT": {"OLD": 'home/pump {"x": 1, "room": "hall"}\nhome/pump {"x": 2, "room": "bath"}\n'},
