@@ -341,7 +341,12 @@ class RowReader:
         if is_integer_text(cell):
             number = int(cell)
             return self._classes.setdefault(number, number)
-        raise ValueError(f"label {name!r} must be an integer like the first ones, got {cell!r:.60}")
+        hint = ""
+        if is_number(cell):
+            hint = '; to predict the number itself, set target = "number"'
+        raise ValueError(
+            f"label {name!r} must be an integer like the first ones, got {cell!r:.60}{hint}"
+        )
 
 
 def _hint_of_both_signs(names: Iterable[str], rows: list[Cells]) -> str | None:

@@ -605,6 +605,11 @@ def test_a_later_label_that_is_no_integer_rejects_its_row(tmp_path):
     found = drain(source(tmp_path, rows(*["1,2,3"] * 100, "1,2,hall", "1,2,4")))
     reason = "line 102: label 'room' must be an integer like the first ones, got 'hall'"
     assert reasons(found) == {"row 101": reason}
+    found = drain(source(tmp_path, rows(*["1,2,3"] * 100, "1,2,17.5", "1,2,4")))
+    assert reasons(found)["row 101"] == (
+        "line 102: label 'room' must be an integer like the first ones, got '17.5'; to predict the "
+        'number itself, set target = "number"'
+    )
 
 
 def test_a_label_that_equals_one_of_another_type_rejects_its_row(tmp_path):
