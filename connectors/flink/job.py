@@ -176,6 +176,8 @@ def _source(
         "properties.group.id": settings.reads_as,
         "properties.auto.offset.reset": "earliest",
         "properties.isolation.level": "read_committed",
+        # Keys would move to partitions that the topics are given later, away from their learners.
+        "scan.topic-partition-discovery.interval": "0 s",
     }
     return _table(columns, settings, options)
 

@@ -502,11 +502,22 @@ class Administration:
                 now = shapes[places[partition][0]]
                 yield partition, at.offset, shape_of(at.metadata or ""), now
 
-    def set_positions(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Set the offsets at which a group continues; none of its members may be running."""
+    def set_positions(
+        self,
+        group: str,
+        positions: Mapping[TopicPartition, int],
+        *,
+        n_partitions: int | None = None,
+    ) -> None:
+        """Set the offsets at which a group continues; none of its members may be running.
+
+        With `n_partitions`, they are those of topics with so many partitions.
+        """
         doing = f"set the positions of group {group}"
         marks = {
-            self._names[name]: "" if shape is None else shape.mark
+            self._names[name]: ""
+            if shape is None
+            else Shape(shape.topic_id, n_partitions or shape.n_partitions).mark
             for name, shape in self.shapes().items()
         }
         offsets = {

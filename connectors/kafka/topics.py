@@ -164,10 +164,12 @@ class KafkaTopics(Topics):
         found = self._administration.positions(group, topics)
         return {self._connection.place(partition): at for partition, at in found.items()}
 
-    def set_positions(self, group: str, positions: Mapping[Place, int]) -> None:
-        """Set the offsets at which a group continues; none of its members may be running."""
+    def set_positions(
+        self, group: str, positions: Mapping[Place, int], *, n_partitions: int | None = None
+    ) -> None:
+        """Set the offsets at which a group continues; see `Administration.set_positions`."""
         offsets = {self._connection.partition(*place): at for place, at in positions.items()}
-        self._administration.set_positions(group, offsets)
+        self._administration.set_positions(group, offsets, n_partitions=n_partitions)
 
     def checkpoint(self, group: str) -> Checkpoint:
         """Return positions and ends of each partition at a time when no transaction was open."""

@@ -87,6 +87,8 @@ partition of which nothing has been read, a checkpoint does not contain them.
 """
 _LEARNED_AS = "learned as"
 """Name of the learner's fingerprint in the same record; earlier versions left it out."""
+_N_PARTITIONS = "partitions"
+"""Name of the number of partitions that the topics had then; likewise."""
 
 
 class _TakingOver(msgspec.Struct, frozen=True):
@@ -301,9 +303,12 @@ class Move:
         """
         configuration = signature(self.loops.configuration, self.there.group)
         configuration[_LEARNED_AS] = configuration["fingerprint"]
+        configuration[_N_PARTITIONS] = self.there.topics.n_partitions()
         if began_at is not None:
-            for kept in self._marked().values():
+            marked = self._marked()
+            for kept in marked.values():
                 configuration[_LEARNED_AS] = kept.get(_LEARNED_AS)
+                configuration[_N_PARTITIONS] = _partitions_in(marked)
         self._sign({**configuration, "fingerprint": ON_FLINK, _BEGAN_AT: began_at or []})
 
     def check_configuration(self) -> None:
@@ -330,6 +335,20 @@ class Move:
                 ) from None
             except UnfitTopicsError as error:
                 raise ConfigError(str(error)) from None
+
+    def check_partitions(self) -> None:
+        """Check that the topics have not been given more partitions since Flink began.
+
+        Raises
+        ------
+        ConfigError
+            If they were: keys would begin with new learners.
+
+        """
+        marked = self._marked()
+        then, now = _partitions_in(marked), self.there.topics.n_partitions()
+        if marked and then != now:
+            raise more_partitions(then, now)
 
     def learned(self) -> dict[int, tuple[bytes, dict[str, int]]]:
         """Return each partition's own records, after checking that they are this deployment's."""
@@ -392,7 +411,7 @@ class Move:
         check_idle(self.there, "hand back")
         progress = self._read(_HandingBack)
         kept = self._marked()
-        if progress is not None and len(kept) < self.there.topics.n_partitions():
+        if progress is not None and (not kept or len(kept) < _partitions_in(kept)):
             self._sign_for_workers()  # the group's positions are set, and may have advanced
             return
         if not kept:
@@ -404,28 +423,29 @@ class Move:
         if progress is not None and progress.job is not None:
             job, begin_at = self._left(progress, progress.job, begin_at)
         if progress is None or job is None:
-            progress, job = self._start_handing(build, progress, _began_at(kept), begin_at)
+            progress, job = self._start_handing(build, progress, kept, begin_at)
         ends = _by_place(progress.ends)
         self._wait_until_read(job, progress.group, WORKER_INPUTS, ends)
         self._savepoint(job, _HANDED_BACK, drain=True)
         self._wait_for_end(job)
-        self._put_workers(ends)
+        self._put_workers(ends, _partitions_in(kept))
         self._sign_for_workers()
 
     def _start_handing(
         self,
         build: Callable[[str, Mapping[Place, int], bool], Callable[[Any], None]],
         before: _HandingBack | None,
-        began_at: _Offsets,
+        marked: Mapping[int, Mapping[str, Any]],
         begin_at: str | None,
     ) -> tuple[_HandingBack, FlinkJob]:
         """Start the job that hands back; `before` is the progress of an earlier call."""
+        began_at = _began_at(marked)
         drained = self._drained()
         if drained is None and begin_at is None:
             raise ConfigError(
                 "there is no checkpoint or savepoint to hand back; name it with --from"
             )
-        ends = self._begin(began_at) if before is None else before.ends
+        ends = self._begin(began_at, _partitions_in(marked)) if before is None else before.ends
         progress = _HandingBack(
             ends,
             begin_at=begin_at,
@@ -498,18 +518,27 @@ class Move:
         )
         write_all(self.there, erased, program="upkeep")
 
-    def _begin(self, began_at: _Offsets) -> _Offsets:
-        """Decide up to where Flink processes the inputs, now that only its state counts."""
+    def _begin(self, began_at: _Offsets, n_partitions: int) -> _Offsets:
+        """Decide up to where Flink processes the inputs, now that only its state counts.
+
+        Of partitions that the topics were given since it began, it processes nothing.
+        """
         backlog = self.there.topics.backlog(self.there.group)
-        ends = [(*place, of.end) for place, of in backlog.items()]
+        ends = [
+            (topic, number, of.end if number < n_partitions else 0)
+            for (topic, number), of in backlog.items()
+        ]
         self.mark(began_at)
         self.erase_state()
         self._write(self._plan, _HandingBack(ends))
         return ends
 
-    def _put_workers(self, ends: Mapping[Place, int]) -> None:
-        """Set the group's positions to the ends of what Flink has processed."""
-        self._topics.set_positions(self.there.group, ends)
+    def _put_workers(self, ends: Mapping[Place, int], n_partitions: int) -> None:
+        """Set the group's positions to the ends of what Flink has processed.
+
+        Workers refuse topics with another number of partitions than Flink began with.
+        """
+        self._topics.set_positions(self.there.group, ends, n_partitions=n_partitions)
         write_all(self.there, self.forgotten(ends), program="upkeep")
 
     def forgotten(self, ends: Mapping[Place, int]) -> list[Outgoing]:
@@ -655,6 +684,21 @@ def _began_at(marked: Mapping[int, Mapping[str, Any]]) -> _Offsets:
         if _BEGAN_AT in value:
             return [(topic, number, n) for topic, number, n in value[_BEGAN_AT]]
     return []
+
+
+def _partitions_in(marked: Mapping[int, Mapping[str, Any]]) -> int:
+    """Return the number of partitions when Flink began; earlier versions marked each, no more."""
+    return max((int(value.get(_N_PARTITIONS, len(marked))) for value in marked.values()), default=0)
+
+
+def more_partitions(then: int, now: int) -> ConfigError:
+    """Return why a job does not work on topics with more partitions than before."""
+    return ConfigError(
+        f"the topics have {now} partitions, but had {then} when Flink began: keys have moved to "
+        "other partitions than what was learned of them; hand it back (`streamgp flink "
+        "--hand-back`), make seven new topics ([topics] prefix), and move it there by streamgp "
+        "backup and restore"
+    )
 
 
 def _new_job() -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from connectors.kafka.settings import client_properties
 from connectors.storage.snapshots import InUseError, StateDirectory, StateError
-from connectors.topics import COMPACTED, WORKER_INPUTS, Place, Topics
+from connectors.topics import COMPACTED, WORKER_INPUTS, BrokerError, Place, Topics
 from connectors.worker.logging import say
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, LOST_BROKER, Stop
@@ -39,13 +40,14 @@ from streamgp.apps.flink.cluster import (
     use_temporary,
     was_taken_over,
 )
-from streamgp.apps.flink.moving import Move, Stopped, is_mark
+from streamgp.apps.flink.moving import Move, Stopped, is_mark, more_partitions
 from streamgp.config.broker_url import KafkaAddress
 from streamgp.config.load import parse_worker, text_of
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 
 _LOOK_EVERY_S = 0.5
+_LOOKS_PER_CHECK = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +135,7 @@ def run_flink(
                 begin_at = _begin(move, plan, options, begin_at)
             except Stopped:
                 return DONE
-        return _work(move, plan, options, begin_at)
+            return _work(move, plan, options, begin_at)
 
 
 # --- internal
@@ -157,6 +159,8 @@ def _is_done(move: Move, plan: _Plan, options: FlinkOptions, begin_at: str | Non
 def _begin(move: Move, plan: _Plan, options: FlinkOptions, begin_at: str | None) -> str | None:
     """Return the checkpoint or savepoint from which the main job continues, None for none."""
     move.check_not_begun()
+    if begin_at is not None or options.take_over:
+        move.check_partitions()
     if options.take_over:
         say(logging.INFO, "taking-over", group=move.there.group)
         return move.take_over(plan.load, saved_at=begin_at)
@@ -188,7 +192,15 @@ def _work(move: Move, plan: _Plan, options: FlinkOptions, begin_at: str | None) 
         move.has_taken_over()
         say(logging.INFO, "submitted", job=job.id, cluster=options.submit)
         return DONE
-    return _follow(job, move.stop)
+    return _follow(job, move.stop, partial(_check_count, move.there.topics, plan.n_partitions))
+
+
+def _check_count(topics: Topics, n_partitions: int) -> None:
+    """Raise a ConfigError if the topics were given more partitions."""
+    with suppress(BrokerError):  # the job itself waits for the broker, or fails
+        now = topics.n_partitions()
+        if now != n_partitions:
+            raise more_partitions(n_partitions, now)
 
 
 def _alone(directory: Path) -> StateDirectory:
@@ -300,8 +312,9 @@ def _loops_of(text: str, source: str) -> LoopSettings:
     return build_loops(parse_worker(text, source=source), source=source)
 
 
-def _follow(job: FlinkJob, stop: Stop) -> int:
-    """Wait for a signal or the end of the job."""
+def _follow(job: FlinkJob, stop: Stop, check: Callable[[], None]) -> int:
+    """Wait for a signal or the end of the job; end it if a check fails."""
+    looks = itertools.count(1)
     while (reason := job.failure()) is None and not job.has_ended():
         if stop():
             # Inputs since the last checkpoint are not committed, and are delivered again.
@@ -309,5 +322,11 @@ def _follow(job: FlinkJob, stop: Stop) -> int:
             say(logging.INFO, "stopped", signal=stop.signal)
             return DONE
         time.sleep(_LOOK_EVERY_S)
+        if next(looks) % _LOOKS_PER_CHECK == 0:
+            try:
+                check()
+            except ConfigError:
+                job.cancel()
+                raise
     say(logging.ERROR, "failed", status=LOST_BROKER, reason=reason or "it has ended")
     return LOST_BROKER

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from connectors.keyed_state import CONFIGURATION_KEY, FORGOTTEN_KEY
-from connectors.topics import Place
+from connectors.topics import Backlog, Place
 from connectors.wire import state_records
 from connectors.wire.state_records import UNHEEDED, value_of
 from connectors.worker.compatibility import UnfitTopicsError
 from connectors.worker.losses import FORGOTTEN
-from streamgp.apps.deployment.deployment import Deployment, build_loops, write_all
-from streamgp.apps.flink import process
+from streamgp.apps.deployment.deployment import Deployment, build_loops, marks, write_all
+from streamgp.apps.flink import moving, process
 from streamgp.apps.flink.cluster import Cluster, last_checkpoint
 from streamgp.apps.flink.moving import Move, is_mark
 from streamgp.cli.main import cli
@@ -160,6 +160,74 @@ def test_marks_of_earlier_versions_say_nothing_of_what_learned(
     move(small).check_configuration()
     move(small).mark([])
     move(small).check_configuration()
+
+
+def given_more_partitions(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the topics a third partition, with five events."""
+    backlog = small.topics.backlog
+    new: Place = ("events", 2)
+    monkeypatch.setattr(small.topics, "n_partitions", lambda: 3)
+    monkeypatch.setattr(
+        small.topics,
+        "backlog",
+        lambda group: {**backlog(group), new: Backlog(position=0, end=5, n_waiting=5)},
+    )
+
+
+def test_no_job_works_on_topics_that_were_given_more_partitions(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.work()
+    move(small).mark([])
+    move(small).check_partitions()
+    given_more_partitions(small, monkeypatch)
+    monkeypatch.setattr(moving, "marks", lambda _, mark: marks([0, 1], mark))
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="have 3 partitions, but had 2 when Flink began"):
+            move(small).check_partitions()
+        move(small).mark([])  # as on the way back
+
+
+def test_a_job_ends_when_topics_are_given_more_partitions(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+    job: Any = SimpleNamespace(
+        failure=lambda: None, has_ended=lambda: False, cancel=lambda: ended.append("cancelled")
+    )
+    monkeypatch.setattr(process, "_LOOK_EVERY_S", 0.0)
+    given_more_partitions(small, monkeypatch)
+    with pytest.raises(ConfigError, match="have 3 partitions, but had 2"):
+        process._follow(job, lambda: False, lambda: process._check_count(small.topics, 2))
+    assert ended == ["cancelled"]
+
+
+def test_what_came_into_partitions_given_later_is_not_handed_back(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the workers are put to topics of the former number, which they refuse."""
+    small.work()
+    move(small).mark([])
+    given_more_partitions(small, monkeypatch)
+    for name in ("_wait_until_read", "_savepoint", "_wait_for_end", "forgotten", "_sign"):
+        monkeypatch.setattr(Move, name, lambda *_, **__: [])
+    monkeypatch.setattr(Cluster, "start", lambda *_, **__: None)
+    put: list[Any] = []
+    topics = SimpleNamespace(
+        set_positions=lambda _, at, n_partitions=None: put.append((at, n_partitions))
+    )
+    monkeypatch.setattr(Move, "_topics", topics)
+    checkpoint(small, "job/chk-1")
+    ends: list[Any] = []
+
+    def build(_group: str, at: Any, _is_drained: bool) -> Any:
+        ends.append(at)
+
+    move(small).hand_back(build, begin_at="file:///job/chk-1")
+    [(positions, n_partitions)] = put
+    assert ends == [positions]
+    assert (positions["events", 2], n_partitions) == (0, 2)
+    assert positions["events", 0] > 0
 
 
 def test_state_from_before_is_erased_but_for_the_marks(small: Small) -> None:
