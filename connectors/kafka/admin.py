@@ -331,7 +331,8 @@ class Administration:
             lines.append(
                 f"topics must have the same number of partitions, found {found}; before anything "
                 "is learned, give all of them as many, after that make seven new ones "
-                "([topics] prefix), as keys have moved"
+                "([topics] prefix), as keys have moved, and move there what was learned by "
+                "streamgp backup and restore"
             )
         for name in there:
             lines += misfits(name, self._names[name], settings)

@@ -170,7 +170,7 @@ def test_topics_with_different_numbers_of_partitions_are_a_problem(kafka, kafka_
         assert topics.problems() == [
             f"topics must have the same number of partitions, found {others}; before anything is "
             "learned, give all of them as many, after that make seven new ones ([topics] prefix), "
-            "as keys have moved"
+            "as keys have moved, and move there what was learned by streamgp backup and restore"
         ]
         with pytest.raises(BrokerError, match=r"^inputs must have the same partitions, found .*"):
             topics.client(group=kafka_prefix + "g", instance="a", max_records=1)
