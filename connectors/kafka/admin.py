@@ -287,13 +287,19 @@ class Administration:
         self._process = os.getpid()
 
     def create(self) -> list[str]:
-        """Create the missing topics; return what was done, one line each."""
-        absent = [name for name, topic in self._describe().items() if topic is None]
+        """Create the missing topics; return what was done, one line each.
+
+        They get as many partitions as those that are there.
+        """
+        topics = self._describe()
+        absent = [name for name, topic in topics.items() if topic is None]
         if not absent:
             return []
+        counts = {len(topic["partitions"]) for topic in topics.values() if topic} - {0}
+        n_partitions = counts.pop() if len(counts) == 1 else self._partitions
         new = {
             self._names[name]: {
-                "num_partitions": self._partitions,
+                "num_partitions": n_partitions,
                 "replication_factor": self._replication,
                 "configs": wanted(name),
             }
@@ -306,7 +312,7 @@ class Administration:
         for topic in answer["topics"]:
             name = topic["name"]
             if topic["error_code"] == 0:
-                lines.append(f"created topic {name} with {self._partitions} partitions")
+                lines.append(f"created topic {name} with {n_partitions} partitions")
             elif topic["error_code"] != _EXISTS:  # else another client was faster
                 raise RefusedError(f"topic {name} cannot be created: {topic['error_message']}")
         self._ask("create topics", lambda client: client.wait_for_topics(list(new)))

@@ -177,16 +177,15 @@ def test_check_tells_what_is_missing_and_what_was_made(
 
 
 def test_check_tells_unequal_numbers_of_partitions(
-    config: Path, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
+    config: Path, kafka: str, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_topics(config)
-    other = config.with_name("other.toml")
-    text = config.read_text().replace("partitions = 4", 'partitions = 2\nrequests = "asked"')
-    other.write_text(text)
-    make_topics(other)
-    status, wrong = checked(other, capsys)
+    admin = Connection(kafka).admin()
+    admin.create_partitions({f"{kafka_prefix}requests": 5})
+    admin.close()
+    status, wrong = checked(config, capsys)
     assert (status, list(wrong)) == (2, ["topics"])
-    assert f"{kafka_prefix}asked" in " ".join(wrong["topics"])
+    assert f"{kafka_prefix}requests 5" in " ".join(wrong["topics"])
 
 
 def test_a_worker_that_leaves_when_it_is_stopped_delays_no_one(

@@ -128,6 +128,13 @@ def test_only_what_is_missing_is_made(kafka, kafka_prefix):
         assert topics.problems() == []
 
 
+def test_what_is_missing_gets_as_many_partitions_as_the_others(kafka, kafka_prefix):
+    make(kafka, kafka_prefix, events=(3, {}), answers=(3, {}))
+    with opened(kafka, kafka_prefix, create=False, partitions=2) as topics:
+        assert f"created topic {kafka_prefix}state with 3 partitions" in topics.create()
+        assert topics.problems() == []
+
+
 def test_settings_of_topics_are_those_that_a_worker_needs(kafka, kafka_prefix):
     with opened(kafka, kafka_prefix) as topics:
         found = topics._administration._settings(ALL_TOPICS)
@@ -162,7 +169,7 @@ def test_compacted_topics_are_compacted_within_a_day_however_little_is_written(
 
 
 def test_topics_with_different_numbers_of_partitions_are_a_problem(kafka, kafka_prefix):
-    make(kafka, kafka_prefix, answers=(3, {}))
+    make(kafka, kafka_prefix, answers=(3, {}), events=(2, {}))
     with opened(kafka, kafka_prefix) as topics:
         others = ", ".join(
             f"{kafka_prefix}{name} {3 if name == 'answers' else 2}" for name in ALL_TOPICS
