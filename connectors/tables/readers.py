@@ -196,6 +196,7 @@ _UNCLOSED = "a quote is not closed"
 # The line before the header from which spreadsheets of all locales read the delimiter.
 _TOLD = re.compile(r'"?sep=([^\w\s"]|\t)"?')
 _QUOTED = re.compile(r'"[^"]*(?:"|$)')
+_NUMBERED = re.compile(r'"[0-9]+"')
 _N_SEEN = 20  # rows from which the delimiter may be determined
 
 
@@ -316,7 +317,7 @@ class CsvTable(_TextTable):
                 f"{path} has spaces between its cells; expected commas, semicolons or tabs: "
                 f"replace them, as {SHOWN}"
             )
-        if _lacks_row_names(header, later, delimiter):
+        if _lacks_row_numbers(first, later, delimiter):
             header.insert(0, "")
         unnamed = [f"column {i}" for i, name in enumerate(header, 1) if not name]
         columns = [name or f"column {i}" for i, name in enumerate(header, 1)]
@@ -449,18 +450,23 @@ def _is_row(header: list[str], rows: list[list[str]]) -> bool:
     )
 
 
-def _lacks_row_names(header: list[str], rows: list[str], delimiter: str) -> bool:
-    """Return whether the names of the rows have no name in the header, as in tables that R writes.
+def _lacks_row_numbers(header: str, rows: list[str], delimiter: str) -> bool:
+    """Return whether the header has no name for the numbers of the rows, as in tables of R.
 
-    R quotes these names, and leaves no cell empty. Other rows with a cell too many may have
-    decimals behind a comma, or end with a delimiter.
+    R quotes names and these numbers, and leaves no cell empty. Other rows with a cell too many may
+    have decimals behind a comma, even after a text in quotes, or end with a delimiter.
     """
-    counts = [
-        _QUOTED.sub("", line).count(delimiter)
-        for line in rows
-        if line.startswith('"') and not line.rstrip(" \r").endswith(delimiter)
-    ]
-    return bool(rows) and counts == [len(header)] * len(rows)
+    n = _QUOTED.sub("", header).count(delimiter) + 1
+    return (
+        bool(rows)
+        and header.startswith('"')
+        and all(
+            _NUMBERED.match(row)
+            and _QUOTED.sub("", row).count(delimiter) == n
+            and not row.rstrip(" \r").endswith(delimiter)
+            for row in rows
+        )
+    )
 
 
 def _are_words(header: str, rows: list[str]) -> bool:

@@ -132,7 +132,7 @@ def test_columns_without_a_name_get_one_and_are_reported(tmp_path):
     table.close()
 
 
-def test_row_names_that_r_writes_without_a_name_are_a_column_without_one(tmp_path):
+def test_row_numbers_that_r_writes_without_a_name_are_a_column_without_one(tmp_path):
     table = open_table(write(tmp_path, b'"a","b"\n"140","x, y",1\n"141",,2\n'))
     assert table.unnamed == ["column 1"]
     assert cells(list(table.rows())) == [
@@ -143,16 +143,18 @@ def test_row_names_that_r_writes_without_a_name_are_a_column_without_one(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "rows",
+    "text",
     [
-        b"12:00,21,5\n12:01,21,7\n",  # a comma before decimals
-        b'"12:00",21,5\n"12:01",21\n',
-        b'"12:00",21,\r\n"12:01",22,\r\n',
+        b"time,a\n12:00,21,5\n12:01,21,7\n",  # a comma before decimals
+        b'"time","a"\n"12:00",21,5\n"12:01",21,7\n',
+        b'"n","a"\n"1",21,5\n"2",21\n',
+        b'"n","a"\n"1",21,\r\n"2",22,\r\n',
+        b'n,a\n"1",21,5\n"2",21,7\n',
     ],
 )
-def test_other_rows_with_more_cells_than_the_header_cannot_be_read(tmp_path, rows):
-    table = open_table(write(tmp_path, b"time,a\n" + rows))
-    assert table.columns == ["time", "a"]
+def test_other_rows_with_more_cells_than_the_header_cannot_be_read(tmp_path, text):
+    table = open_table(write(tmp_path, text))
+    assert len(table.columns) == 2
     assert isinstance(next(iter(table.rows())), BadRow)
     table.close()
 
