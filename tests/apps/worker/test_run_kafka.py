@@ -22,7 +22,7 @@ from streamgp.apps.deployment import contents
 from streamgp.apps.deployment.deployment import load_deployed, open_topics, visit
 from streamgp.apps.watch.view import Follower
 from streamgp.apps.worker.check import check_deployment
-from tests.helpers.kafka_cases import open_transaction
+from tests.helpers.kafka_cases import eventually, open_transaction
 from tests.helpers.topics import everything, wait_until
 from tests.helpers.worker_process import Process
 
@@ -183,6 +183,7 @@ def test_check_tells_unequal_numbers_of_partitions(
     admin = Connection(kafka).admin()
     admin.create_partitions({f"{kafka_prefix}requests": 5})
     admin.close()
+    eventually(lambda: checked(config, capsys)[0], 2)
     status, wrong = checked(config, capsys)
     assert (status, list(wrong)) == (2, ["topics"])
     assert f"{kafka_prefix}requests 5" in " ".join(wrong["topics"])
