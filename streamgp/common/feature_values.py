@@ -105,7 +105,7 @@ def is_number(value: object) -> bool:
     (True, False)
 
     """
-    if type(value) is float:
+    if type(value) is float or type(value) is int:
         return True
     if not hasattr(value, "__float__") or isinstance(value, str):  # numpy strings have both
         return False
