@@ -186,11 +186,6 @@ class RowReader:
         apart: set[str | None] = {roles.label, roles.time, roles.key, *roles.ignore, *table.unnamed}
         self._known = {*columns, *apart}
         names = list(roles.features or (c for c in columns if c not in apart))
-        if not self._open and {roles.label, roles.time, roles.key} >= set(columns):
-            raise TableError(
-                f"{path} has no column besides label, time and key; expected others, from which "
-                "the label is predicted"
-            )
         if not self._open:  # otherwise a column may appear later
             check_columns(names, [("windows", name) for name in roles.channels], owner)
         self._features = FeatureColumns(

@@ -301,9 +301,14 @@ class FeatureColumns:
         found = "; ".join(_listed(self.left_out))
         if self._named:
             return f"has no numbers or texts in the columns named as features ({found})"
+        if not found:
+            return (
+                "has no column besides label, time, key and ignored ones; expected others, from "
+                "which the label is predicted"
+            )
         return (
-            "has no column of numbers or of recurring texts besides label, time and key"
-            f"{f' ({found})' if found else ''}; {self._advice}"
+            "has no column of numbers or of recurring texts besides label, time and key "
+            f"({found}); {self._advice}"
         )
 
     def add(self, names: Iterable[str]) -> None:

@@ -31,9 +31,10 @@ CSV = """light,noise,name,at,who,room
 NO_TIME = "must be POSIX seconds or an ISO 8601 time such as 2026-03-02T14:19:00"
 
 NO_FEATURE = (
-    r"has no column of numbers or of recurring texts besides label, time and key( \(.*\))?; "
+    r"has no column of numbers or of recurring texts besides label, time and key \(.*\); "
     "name the columns that are features$"
 )
+NO_COLUMN = r"has no column besides label, time, key and ignored ones; expected others, from which "
 
 
 def source(tmp_path, text=CSV, name="log.csv", **roles):
@@ -270,11 +271,12 @@ def test_a_first_line_of_numbers_with_a_name_may_be_a_row(tmp_path):
         source(tmp_path, "p1,0.4,0.1,7,hall\np2,0.5,0.2,6,bath\np3,0.4,0.3,7,hall\n")
 
 
-def test_a_log_needs_a_column_from_which_the_label_is_predicted(tmp_path):
-    with pytest.raises(
-        TableError, match=r"has no column besides label, time and key; expected others, from which"
-    ):
-        source(tmp_path, "at,value\n1,2\n", label="value", time="at")
+@pytest.mark.parametrize(
+    ("text", "name"), [("at,value\n1,2\n", "log.csv"), ('{"at": 1, "value": 2}\n', "log.jsonl")]
+)
+def test_a_log_needs_a_column_from_which_the_label_is_predicted(tmp_path, text, name):
+    with pytest.raises(TableError, match=NO_COLUMN):
+        source(tmp_path, text, name=name, label="value", time="at")
 
 
 @pytest.mark.parametrize(
@@ -1094,8 +1096,8 @@ def test_any_text_is_a_log_or_a_table_error(tmp_path_factory, text):
         ({"key": "zzz"}, r"has no column 'zzz' \(key\); columns: "),
         ({"ignore": ["zzz"]}, r"has no column 'zzz' \(ignore\); columns: "),
         ({"features": ["light", "zzz"]}, r"has no column 'zzz' \(features\); columns: "),
-        ({"ignore": ["light", "noise", "name", "who"], "time": "at"}, NO_FEATURE),
-        ({"ignore": ["*"], "time": "at"}, NO_FEATURE),
+        ({"ignore": ["light", "noise", "name", "who"], "time": "at"}, NO_COLUMN),
+        ({"ignore": ["*"], "time": "at"}, NO_COLUMN),
         ({"ignore": ["light*", "z*"]}, r"has no column 'z\*' \(ignore\); columns: "),
         ({"features": ["z*"]}, r"has no column 'z\*' \(features\); columns: "),
     ],
