@@ -325,8 +325,9 @@ class SkepticalRegressor(
             If the target is not finite or too large, or the event was already learned.
 
         """
-        first, final = _as_number(given), _checked_number(y)
-        if first is None:
+        # Earlier versions took True for 1; a correction to a number is still learned.
+        first, final = as_target(given), _checked_number(y)
+        if first is None or not math.isfinite(first):
             raise TypeError(f"given must be a finite number, got {given!r}")
         expected = self._expected(x, annotator, std)
         forecast = self._store.belief(x)

@@ -236,6 +236,25 @@ def test_a_number_cannot_become_a_truth_value():
     assert loop.model.predict_one({"a": 1.0}) == 5.0
 
 
+def test_a_number_that_replaced_a_truth_value_is_taught_from_an_old_log():
+    line = LabelledExample(
+        event_id="e",
+        sequence=1,
+        x={"a": 1.0},
+        y=5.0,
+        origin="revised",
+        annotator="ann",
+        learned_at=1.0,
+        probability_wrong=1.0,
+        given=True,
+        challenged=True,
+        given_by="ann",
+    )
+    learner = model()
+    [taught] = teach(learner, [line])
+    assert (taught.refusal, learner.predict_one({"a": 1.0})) == (None, 5.0)
+
+
 @pytest.mark.parametrize(
     ("y", "std", "reason"),
     [
