@@ -57,6 +57,7 @@ _DATE = re.compile(
 )
 _POSIX = 1e9  # POSIX seconds in 2001: times may have fractions, counters do not
 _POSIX_END = 2.2e9  # in 2039
+_YEAR = 3.2e7  # other numbers as large, such as frequencies in Hz, rise by more at once
 _UNITS = (1, 10**3, 10**6, 10**9)  # of seconds, milliseconds, microseconds, nanoseconds
 
 
@@ -141,9 +142,13 @@ def _go_on(numbers: Sequence[float]) -> bool:
     """Return whether ascending numbers hardly ever repeat, or are times, which rows may share."""
     if _differ(numbers):
         return True
-    if len(numbers) < ENOUGH or numbers[0] == numbers[-1]:
+    if len(numbers) < ENOUGH:
         return False
-    return any(unit * _POSIX <= numbers[0] <= numbers[-1] < unit * _POSIX_END for unit in _UNITS)
+    first, last = numbers[0], numbers[-1]
+    return any(
+        unit * _POSIX <= first < last < unit * _POSIX_END and last - first < unit * _YEAR
+        for unit in _UNITS
+    )
 
 
 def _ascending(cells: Sequence[Any], *, whole: bool) -> list[float] | None:

@@ -202,6 +202,7 @@ def test_features_that_only_rise_are_noted(tmp_path, meter, noted):
         ([1_700_000_000] * 30, False),
         ([1_700_000_000 + n // 6 % 3 for n in range(30)], False),  # it has fallen
         ([3_000_000_000 + n // 6 for n in range(30)], False),  # not before 2065
+        ([1_200_000_000 + n // 20 * 200_000_000 for n in range(30)], False),  # six years, or Hz
         ([7 + n // 6 for n in range(30)], False),
     ],
 )
