@@ -283,11 +283,12 @@ def _unmeasured(run: RunStatistics) -> str:
 def _never_predicted(run: RunStatistics) -> str:
     """Return a note on the classes that were never predicted, which accuracy hides if rare.
 
-    Where there is but one class, accuracy means nothing.
+    Where there is but one class, accuracy means nothing; events without a prediction may have more.
     """
     labels = run.confusion.summary()["labels"]
     if len(labels) == 1 < run.n_scored:
-        return f"\nevery label is {_on_one_line(str(labels[0]))}: there was nothing to learn"
+        only = _on_one_line(str(labels[0]))
+        return f"\nevery label that is measured is {only}: accuracy and F1 say nothing"
     missed = sorted(run.confusion.never_predicted().items(), key=lambda item: -item[1])
     if not missed:
         return ""
