@@ -298,6 +298,11 @@ class CsvTable(_TextTable):
         if self._lines.damage is not None:
             raise TableError(f"{path} {self._lines.damage}")
         delimiter = told[1] if told else _delimiter_of(first, later)
+        if told is None and delimiter not in _QUOTED.sub("", first) and _are_words(first, later):
+            raise TableError(
+                f"{path} has spaces between its cells; expected commas, semicolons or tabs: "
+                f"replace them, as {SHOWN}"
+            )
         self.decimal_comma = delimiter == ";"
         self._lines.again_from(self._lines.number - 1)
         self._reader = csv.reader(
@@ -311,11 +316,6 @@ class CsvTable(_TextTable):
             raise TableError(
                 f"{path} has no header, its first line is {first.strip()!r:.80}; "
                 f"name the {len(header)} columns in a line before it, as {SHOWN}"
-            )
-        if told is None and len(header) == 1 and _are_words(first, later):
-            raise TableError(
-                f"{path} has spaces between its cells; expected commas, semicolons or tabs: "
-                f"replace them, as {SHOWN}"
             )
         if _lacks_row_numbers(first, later, delimiter):
             header.insert(0, "")
@@ -470,9 +470,15 @@ def _lacks_row_numbers(header: str, rows: list[str], delimiter: str) -> bool:
 
 
 def _are_words(header: str, rows: list[str]) -> bool:
-    """Return whether most rows have a number, and several words, as many as the header."""
-    n, words = len(header.split()), [row.split() for row in rows]
-    n_alike = sum(len(some) == n and any(map(_is_number, some)) for some in words)
+    """Return whether most rows have a number, and several words, as many as the header.
+
+    Tables of R have one more, the number of the row; see `_lacks_row_numbers`.
+    """
+    n, n_alike = len(_QUOTED.sub("x", header).split()), 0
+    for row in rows:
+        words = _QUOTED.sub("x", row).split()
+        most = n + (header.startswith('"') and _NUMBERED.match(row) is not None)
+        n_alike += n <= len(words) <= most and any(map(_is_number, words))
     return n > 1 and 2 * n_alike > len(rows)
 
 

@@ -450,7 +450,14 @@ def test_names_that_are_numbers_times_or_values_may_be_a_header(tmp_path, text):
     table.close()
 
 
-@pytest.mark.parametrize("text", ["a b  c\n1 2 3\n4 5 6\n", " 0.1   20 3\n 0.2    1 3\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a b  c\n1 2 3\n4 5 6\n",
+        " 0.1   20 3\n 0.2    1 3\n",
+        '"a" "b"\n"1" 2.5 "the hall"\n"2" 2.7 "bath"\n',  # of R
+    ],
+)
 def test_spaces_between_cells_are_told(tmp_path, text):
     with pytest.raises(TableError, match=r"has spaces between its cells; .*, as docs/logs\.md sh"):
         open_table(write(tmp_path, text.encode()))
