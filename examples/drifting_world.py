@@ -8,7 +8,7 @@ asked about, however sure the learner is.
 Prints:
 
     nothing: 95% right before, 7% after, 52 labels asked
-    drift test: 96% right before, 81% after, 83 labels asked
+    drift test: 96% right before, 81% after, 89 labels asked
     drift=True: 97% right before, 85% after, 316 labels asked
     window=100: 97% right before, 70% after, 308 labels asked
 """

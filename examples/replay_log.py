@@ -5,11 +5,11 @@ late and is sometimes wrong. Every message is written to a file.
 
 Prints:
 
-    500 events, 71 answers
+    500 events, 77 answers
     predictions.jsonl: 500 messages
-    requests.jsonl: 71 messages
-    answers.jsonl: 71 messages
-    consensus.jsonl: 59 messages
+    requests.jsonl: 77 messages
+    answers.jsonl: 77 messages
+    consensus.jsonl: 62 messages
     rejected.jsonl: 0 messages
     row 127 was learned as 'room 2' after a challenge
 """

@@ -6,7 +6,7 @@ question open, and restored in a new loop, as after a crash.
 Prints:
 
     saved after 300 readings: 40 labels, 56 kB
-    765 of 765 messages are the same as without the restart
+    769 of 769 messages are the same as without the restart
 """
 
 from streamgp import InteractiveLoop, SimulatedAnnotator, datasets, isgp

@@ -8,15 +8,15 @@ Prints:
 
     An annotator who never errs:
     [500] MacroF1: 100.00% – 51 samples used
-    [1,000] MacroF1: 99.90% – 85 samples used
-    [1,500] MacroF1: 99.47% – 112 samples used
-    [2,000] MacroF1: 99.20% – 134 samples used
+    [1,000] MacroF1: 99.90% – 86 samples used
+    [1,500] MacroF1: 99.47% – 113 samples used
+    [2,000] MacroF1: 99.20% – 136 samples used
     An annotator who errs in one of five answers, and is challenged:
     MacroF1: 97.50%
-    2,000 events: 134 labels asked, 46 challenges (54.3% justified, 22 repaired, 0 spoiled), ...
+    2,000 events: 137 labels asked, 46 challenges (54.3% justified, 22 repaired, 0 spoiled), ...
     The same annotator, always believed:
     MacroF1: 95.33%
-    2,000 events: 158 labels asked, 0 challenges, 158 labels learned (22.2% wrong)
+    2,000 events: 161 labels asked, 0 challenges, 161 labels learned (21.1% wrong)
 """
 
 from river import evaluate, metrics

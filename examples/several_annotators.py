@@ -5,8 +5,8 @@ challenge goes to the annotator whose answer is doubted.
 
 Prints:
 
-    ann: 79 answers, 11 of them challenged, estimated error rate 13%
-    bob: 69 answers, 36 of them challenged, estimated error rate 42%
+    ann: 80 answers, 9 of them challenged, estimated error rate 13%
+    bob: 74 answers, 40 of them challenged, estimated error rate 45%
 """
 
 from streamgp import AnnotatorPanel, InteractiveLoop, SimulatedAnnotator, datasets, isgp

@@ -33,6 +33,10 @@ _WORTHLESS: Final = 0.5
 _NEARBY: Final = 0.8
 # Largest probability of asking because of a suspicion.
 _MOST_ASKED: Final = 0.1
+# Number of events for which a learner is a beginner, and the largest probability of asking because
+# it is one.
+_BEGINNING: Final = 2000
+_MOST_AT_FIRST: Final = 0.05
 # Number of latest answers, one of which makes an annotator a witness.
 _RECENT: Final = 100
 # Share of the alarm that the sum without any one annotator must reach: odds of 21 or 27 by default.
@@ -79,7 +83,9 @@ class DriftTest:
     Whatever the query strategy decides, each event is asked about with a probability of at least
     `at_least · exp(S)`, up to 0.1, where S is the larger of the sum of all labels and that of the
     predicted class: so the test sees events of which the learner is sure, and a suspicion is soon
-    confirmed or dropped.
+    confirmed or dropped. A beginner may be sure because it has not met the other classes yet: so
+    the n-th of the first 2000 events is asked about with a probability of at least
+    `2000 at_least / n`, up to 0.05.
 
     One annotator who insists on wrong answers looks like a change, too. Therefore the same sum over
     the labels of all others must reach a third of the alarm, whichever annotator is left out. While
@@ -93,7 +99,8 @@ class DriftTest:
     Parameters
     ----------
     at_least
-        Least probability of asking about an event while no label is surprising.
+        Least probability of asking about an event while no label is surprising, from the 2000th
+        event on.
     run_length
         Mean number of labels between false alarms, at least; finite and more than 1.
 
@@ -109,7 +116,7 @@ class DriftTest:
     ...     if ask:
     ...         model.learn_one({"light": light}, "day" if (light > 4) == (n < 600) else "night")
     >>> model.n_drifts, model.n_outdated, model.n_learned
-    (1, 16, 36)
+    (1, 30, 52)
 
     References
     ----------
@@ -257,16 +264,20 @@ class RunningDriftTest:
         suspicion = min(largest, math.log(self._test.run_length))
         return min(max(_MOST_ASKED, at_least), at_least * math.exp(suspicion))
 
-    def decided(self, belief: Belief, wish: Decision, draw: float) -> Decision:
+    def decided(self, belief: Belief, wish: Decision, draw: float, n_events: int) -> Decision:
         """Return a decision that asks with at least the probability of the test; changes nothing.
 
         `draw` is that of the query strategy: one that asks at random asks with the larger of the
-        two probabilities.
+        two probabilities. `n_events` is the number of events so far, this one included.
         """
         if wish.ask:
             return wish
+        at_least = self._test.at_least
         # Mostly nothing is suspected of any class.
-        least = self.least(_class_of_sum(belief)) if self._suspicions else self._test.at_least
+        least = self.least(_class_of_sum(belief)) if self._suspicions else at_least
+        if n_events < _BEGINNING:
+            at_first = at_least * _BEGINNING / max(n_events, 1)
+            least = max(least, min(at_first, _MOST_AT_FIRST))
         return Decision.of(least, draw, recorded_name(DriftTest)) if least > draw else wish
 
     def note(

@@ -960,7 +960,9 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
     def _apply_query_rule(self, belief: Belief, draw: float) -> Decision:
         wish = super()._apply_query_rule(belief, draw)
-        return wish if self._drift is None else self._drift.decided(belief, wish, draw)
+        if self._drift is None:
+            return wish
+        return self._drift.decided(belief, wish, draw, self._n_events)
 
     def _hear(self, belief: Belief, y: Label) -> None:
         """Tell the query strategy the label of an event that it has asked about."""

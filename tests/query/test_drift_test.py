@@ -404,10 +404,57 @@ def test_it_asks_with_at_least_its_own_probability():
     running = RunningDriftTest(DriftTest(at_least=0.1))
     no = Decision.of(0.0, 0.05, "NeverAsk")
     assert running.least() == pytest.approx(0.1)
-    assert running.decided({}, no, 0.05).criterion == "DriftTest"
-    assert running.decided({}, no, 0.1) is no
+    assert running.decided({}, no, 0.05, 2000).criterion == "DriftTest"
+    assert running.decided({}, no, 0.1, 1) is no
     yes = Decision.of(0.5, 0.05, "SkepticalAsk")
-    assert running.decided({}, yes, 0.05) is yes
+    assert running.decided({}, yes, 0.05, 1) is yes
+
+
+@pytest.mark.parametrize(
+    ("at_least", "n_events", "rate"),
+    [
+        (0.005, 1, 0.05),
+        (0.005, 200, 0.05),
+        (0.005, 500, 0.02),
+        (0.005, 1999, 10 / 1999),
+        (0.005, 2000, 0.005),
+        (0.005, 10**9, 0.005),
+        (0.02, 1, 0.05),
+        (0.02, 1000, 0.04),
+        (0.2, 1, 0.2),  # more than a beginner asks
+        (0.0, 1, 0.0),  # nothing is asked for the sake of the test
+    ],
+)
+def test_it_asks_more_while_a_learner_is_a_beginner(at_least, n_events, rate):
+    running = RunningDriftTest(DriftTest(at_least))
+    no = Decision.of(0.0, 0.5, "NeverAsk")
+    assert running.decided({}, no, rate * (1 + 1e-9), n_events) is no
+    if rate > 0.0:
+        asked = running.decided({}, no, rate * (1 - 1e-9), n_events)
+        assert asked.ask
+        assert asked.score == pytest.approx(rate)
+
+
+def test_a_suspicion_asks_as_much_as_a_beginner_or_more():
+    running = RunningDriftTest(DriftTest())
+    for told in (1.0, 1.0, 2.0):
+        running.note(told)
+        for n_events in (1, 1000, 5000):
+            no = Decision.of(0.0, 0.5, "NeverAsk")
+            most = max(running.least(), min(0.05, 10 / n_events))
+            assert running.decided({}, no, most * 0.999, n_events).ask
+            assert not running.decided({}, no, most * 1.001, n_events).ask
+
+
+def test_a_beginner_is_asked_some_30_questions_for_the_sake_of_the_test():
+    model = SkepticalClassifier(GPClassifier(), NeverAsk(), drift_test=DriftTest(), seed=1)
+    asked = []
+    for n in range(1, 6001):
+        asked += [n] * model.predict_one({"hum": 0.5 + 0.01 * (n % 7)})[1]
+    expected = [sum(min(0.05, 10 / n) for n in range(a, b)) for a, b in ((1, 200), (200, 2000))]
+    counts = [sum(a <= n < b for n in asked) for a, b in ((1, 200), (200, 2000), (2000, 6001))]
+    for count, mean in zip(counts, (*expected, 20.0), strict=True):
+        assert abs(count - mean) < 4 * math.sqrt(mean)  # four standard deviations
 
 
 def test_it_asks_more_while_labels_are_surprising():
@@ -426,9 +473,9 @@ def test_it_asks_more_where_the_prediction_is_of_the_class_that_surprised():
     running.note(-1.0, concerned="night")
     no = Decision.of(0.0, 0.02, "NeverAsk")
     beliefs = [{"day": p, "dusk": 0.05, "night": 0.95 - p} for p in (0.9, 0.05)]
-    assert [running.decided(belief, no, 0.02).ask for belief in beliefs] == [True, False]
+    assert [running.decided(belief, no, 0.02, 2000).ask for belief in beliefs] == [True, False]
     # Of two classes, a change of one is half of everything.
-    assert not running.decided({"day": 0.9, "night": 0.1}, no, 0.02).ask
+    assert not running.decided({"day": 0.9, "night": 0.1}, no, 0.02, 2000).ask
 
 
 @pytest.mark.parametrize("rule", [NeverAsk(), Entropy(threshold=9.0)], ids=repr)
