@@ -88,7 +88,8 @@ enabled = {temporal}
 # Whether to test for concept drift: some events of which the learner is sure are asked about, more
 # while the answers are surprising; after a change it forgets what is outdated. For labels.
 enabled = {drift_test}
-# Least probability of asking about an event; 0 to test only labels that are there anyway.
+# Least probability of asking about an event, after the first 2000, of which more are asked about;
+# 0 to test only labels that are there anyway.
 at_least = {drift_at_least}
 # Mean number of labels between false alarms, if the learner is as often wrong as it says.
 run_length = {drift_run_length}
