@@ -253,8 +253,8 @@ class RunningDriftTest:
         concerned = _class_of_sum(belief)
         return self.note(told, annotator, concerned, asked=asked)
 
-    def least(self, concerned: Label | None = None) -> float:
-        """Least probability of asking about an event, given the class of its sum."""
+    def least(self, concerned: Label | None = None, n_events: int = _BEGINNING) -> float:
+        """Least probability of asking about the n-th event, given the class of its sum."""
         at_least, largest = self._test.at_least, 0.0
         for key in (None, concerned):
             one = self._suspicions.get(key)
@@ -262,7 +262,10 @@ class RunningDriftTest:
                 largest = max(largest, one.all.value)
         # Not more than the logarithm of a float, or the exponential overflows.
         suspicion = min(largest, math.log(self._test.run_length))
-        return min(max(_MOST_ASKED, at_least), at_least * math.exp(suspicion))
+        suspected = min(max(_MOST_ASKED, at_least), at_least * math.exp(suspicion))
+        # From the end of the beginning on this is `at_least` or less.
+        at_first = min(_MOST_AT_FIRST, at_least * _BEGINNING / max(n_events, 1))
+        return max(suspected, at_first)
 
     def decided(self, belief: Belief, wish: Decision, draw: float, n_events: int) -> Decision:
         """Return a decision that asks with at least the probability of the test; changes nothing.
@@ -272,12 +275,10 @@ class RunningDriftTest:
         """
         if wish.ask:
             return wish
-        at_least = self._test.at_least
+        least = self._test.at_least
         # Mostly nothing is suspected of any class.
-        least = self.least(_class_of_sum(belief)) if self._suspicions else at_least
-        if n_events < _BEGINNING:
-            at_first = at_least * _BEGINNING / max(n_events, 1)
-            least = max(least, min(at_first, _MOST_AT_FIRST))
+        if self._suspicions or n_events < _BEGINNING:
+            least = self.least(_class_of_sum(belief), n_events)
         return Decision.of(least, draw, recorded_name(DriftTest)) if least > draw else wish
 
     def note(
