@@ -9,7 +9,7 @@ which id and when cannot be changed, and if it is sent again it is the same answ
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from connectors.topics import Headers, RefusedError
 from connectors.wire.codec import encode
@@ -37,8 +37,8 @@ class Signatures:
 
     Parameters
     ----------
-    key_of
-        Returns the key of an annotator, None if there is none.
+    keys_of
+        Returns the keys of an annotator, None if there are none: the first signs, each is valid.
     supervisors
         Annotators who may cancel questions; a cancellation names no annotator.
     knows_all
@@ -47,7 +47,7 @@ class Signatures:
 
     Examples
     --------
-    >>> signatures = Signatures({"ann": b"0123456789abcdef"}.get)
+    >>> signatures = Signatures({"ann": [b"0123456789abcdef"]}.get)
     >>> answer = Answer(answer_id="a1", event_id="e1", y="hall", annotator="ann", answered_at=9.0)
     >>> signatures.flaw(answer, [signatures.header(answer)]) is None
     True
@@ -58,18 +58,18 @@ class Signatures:
 
     def __init__(
         self,
-        key_of: Callable[[str], bytes | None],
+        keys_of: Callable[[str], Sequence[bytes] | None],
         *,
         supervisors: Iterable[str] = (),
         knows_all: bool = True,
     ) -> None:
-        self._key_of = key_of
+        self._keys_of = keys_of
         self._supervisors = tuple(supervisors)
         self._knows_all = knows_all
 
     def can_sign(self, annotator: str) -> bool:
         """Return whether there is a key of an annotator."""
-        return self._key_of(annotator) is not None
+        return bool(self._keys_of(annotator))
 
     def header(self, answer: Answer) -> tuple[str, bytes]:
         """Return the header that signs an answer.
@@ -80,13 +80,13 @@ class Signatures:
             If its annotator has no key; one may have been removed while a program ran.
 
         """
-        key = None if answer.annotator is None else self._key_of(answer.annotator)
-        if key is None:
+        keys = None if answer.annotator is None else self._keys_of(answer.annotator)
+        if not keys:
             raise RefusedError(
                 f"there is no key of annotator {answer.annotator!r} to sign with; "
                 "`streamgp invite` makes one"
             )
-        return HEADER, signature(answer, key)
+        return HEADER, signature(answer, keys[0])
 
     def flaw(self, message: Answer | Cancel, headers: Headers) -> str | None:
         """Return why a message is not proved to be its annotator's, None if it is."""
@@ -95,7 +95,7 @@ class Signatures:
         if isinstance(message, Answer):
             names, who = (message.annotator,), repr(message.annotator)
             what = f"an answer of {who} must be signed"
-        keys = [key for name in names if name is not None and (key := self._key_of(name))]
+        keys = [key for name in names if name is not None for key in self._keys_of(name) or ()]
         if not keys:
             return f"{what}, and there is no key of {who}" if self._knows_all else None
         given = [value for name, value in headers if name == HEADER]

@@ -1,7 +1,8 @@
-"""Keys that sign answers, one per annotator, in a file or an environment variable.
+"""Keys that sign answers, by annotator, in a file or an environment variable.
 
 The file is a JSON object from names to keys in hexadecimal digits, readable only by its owner. It
-is checked for changes at every answer, so that a new annotator needs no restart of workers.
+is checked for changes at every answer, so that a new annotator needs no restart of workers. While a
+key is being replaced, a name has a list: the first key signs, answers under any of them count.
 
 """
 
@@ -11,6 +12,7 @@ import logging
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -24,7 +26,8 @@ from streamgp.config.validation import ConfigError
 _N_BYTES = 32
 _LEAST_BYTES = 16
 _LONGEST = 2**20
-_decode = msgspec.json.Decoder(dict[str, str]).decode
+_Several = Annotated[list[str], msgspec.Meta(min_length=1)]
+_decode = msgspec.json.Decoder(dict[str, str | _Several]).decode
 _log = logging.getLogger("streamgp.keys")
 _log.addHandler(logging.NullHandler())  # a program without a log, such as `annotate`, says nothing
 
@@ -50,7 +53,8 @@ class AnswerKeys:
         self._seen: tuple[int, int, int] | None = None
         self._keys = self._read()
 
-    def key_of(self, annotator: str) -> bytes | None:
+    def keys_of(self, annotator: str) -> Sequence[bytes]:
+        """Return the keys of an annotator, the one that signs first; none if there are none."""
         version = self._version()
         if version != self._seen:
             try:
@@ -61,7 +65,7 @@ class AnswerKeys:
                 self._seen = version
                 fields = {"reason": str(error), "consequence": "the keys known before stand"}
                 _log.warning("keys-unused", extra={"fields": fields})
-        return self._keys.get(annotator)
+        return self._keys.get(annotator, ())
 
     def make(self, annotator: str) -> None:
         """Create a key for an annotator who has none.
@@ -74,7 +78,7 @@ class AnswerKeys:
             If the file cannot be written.
 
         """
-        if self.key_of(annotator) is not None:
+        if self.keys_of(annotator):
             return
         if self._file is None:
             raise ConfigError(
@@ -82,15 +86,17 @@ class AnswerKeys:
                 f"{annotator!r}; add it, or name a file with keys_file"
             )
         with locked(self._file):
-            keys = {name: key.hex() for name, key in self._read().items()}
-            keys.setdefault(annotator, secrets.token_hex(_N_BYTES))
-            write_snapshot(self._file, msgspec.json.encode(keys))
+            keys = self._read()
+            keys.setdefault(annotator, [secrets.token_bytes(_N_BYTES)])
+            texts = {name: [key.hex() for key in several] for name, several in keys.items()}
+            plain = {name: t[0] if len(t) == 1 else t for name, t in texts.items()}
+            write_snapshot(self._file, msgspec.json.encode(plain))
         self._keys = self._read()
 
     def _version(self) -> tuple[int, int, int] | None:
         return None if self._file is None else file_version(self._file)
 
-    def _read(self) -> dict[str, bytes]:
+    def _read(self) -> dict[str, list[bytes]]:
         people, self._seen = self._people, self._version()
         if self._file is not None and self._seen is None:
             return {}
@@ -101,12 +107,16 @@ class AnswerKeys:
         if self._file is None:
             where, source = "people.keys_env", str(people.keys_env)
         try:
-            keys = {name: bytes.fromhex(key) for name, key in _decode(text or "{}").items()}
+            keys = {
+                name: [bytes.fromhex(key) for key in ([given] if isinstance(given, str) else given)]
+                for name, given in _decode(text or "{}").items()
+            }
         except (msgspec.DecodeError, ValueError):  # not to be repeated: it contains secrets
             raise ConfigError(
-                f'{where}: no keys found in {source}, expected {{"NAME": "HEXADECIMAL DIGITS"}}'
+                f'{where}: no keys found in {source}, expected {{"NAME": "HEXADECIMAL DIGITS"}}, '
+                "or a list of several keys of a name"
             ) from None
-        if any(len(key) < _LEAST_BYTES for key in keys.values()):
+        if any(len(key) < _LEAST_BYTES for several in keys.values() for key in several):
             raise ConfigError(
                 f"{where}: a key found in {source} is too short, expected at least "
                 f"{2 * _LEAST_BYTES} hexadecimal digits"
@@ -139,4 +149,4 @@ def signatures_of(
     with in_one_line(StateError):
         for name in make_for:
             keys.make(name)
-    return Signatures(keys.key_of, supervisors=people.supervisors, knows_all=knows_all)
+    return Signatures(keys.keys_of, supervisors=people.supervisors, knows_all=knows_all)

@@ -19,14 +19,14 @@ ANSWER = Answer(answer_id="a", event_id="e", key="k", y="hall", annotator="ann",
 def test_a_key_is_made_once_for_its_owner_alone_and_known_elsewhere_at_once(tmp_path):
     file = tmp_path / "keys.json"
     here, there = (AnswerKeys(People(keys_file=str(file))) for _ in range(2))
-    assert there.key_of("ann") is None
+    assert not there.keys_of("ann")
     here.make("ann")
-    key = here.key_of("ann")
+    [key] = here.keys_of("ann")
     assert len(key) == 32
-    assert there.key_of("ann") == key
+    assert there.keys_of("ann") == [key]
     here.make("ann")
     there.make("bob")
-    assert (here.key_of("ann"), here.key_of("bob")) == (key, there.key_of("bob"))
+    assert (here.keys_of("ann"), here.keys_of("bob")) == ([key], there.keys_of("bob"))
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -34,17 +34,30 @@ def test_a_file_that_is_being_edited_takes_no_key_away_and_the_log_says_so_once(
     file = tmp_path / "keys.json"
     keys = AnswerKeys(People(keys_file=str(file)))
     keys.make("ann")
-    key = keys.key_of("ann")
+    [key] = keys.keys_of("ann")
     file.write_text('{"ann": "12')
-    assert [keys.key_of("ann"), keys.key_of("ann")] == [key, key]
+    assert [keys.keys_of("ann"), keys.keys_of("ann")] == [[key], [key]]
     [line] = caplog.records
     assert (line.name, line.levelname, line.msg) == ("streamgp.keys", "WARNING", "keys-unused")
     assert line.fields["reason"].startswith("people.keys_file: no keys found in ")
     assert key.hex() not in str(line.fields)
     file.write_text(json.dumps({"ann": "ab" * 16}))
-    assert keys.key_of("ann") == b"\xab" * 16
+    assert keys.keys_of("ann") == [b"\xab" * 16]
     file.write_text("{}")
-    assert keys.key_of("ann") is None
+    assert not keys.keys_of("ann")
+
+
+def test_a_name_may_have_several_keys_which_stay_when_another_name_gets_one(tmp_path):
+    file = tmp_path / "keys.json"
+    keys = AnswerKeys(People(keys_file=str(file)))
+    file.write_text(json.dumps({"ann": ["ab" * 16, "cd" * 16], "bob": "ef" * 16}))
+    keys.make("ann")
+    keys.make("joe")
+    assert keys.keys_of("ann") == [b"\xab" * 16, b"\xcd" * 16]
+    assert keys.keys_of("bob") == [b"\xef" * 16]
+    written = json.loads(file.read_text())
+    assert (written["ann"], written["bob"]) == (["ab" * 16, "cd" * 16], "ef" * 16)
+    assert keys.keys_of("joe") == [bytes.fromhex(written["joe"])]
 
 
 @pytest.mark.parametrize(
@@ -53,6 +66,9 @@ def test_a_file_that_is_being_edited_takes_no_key_away_and_the_log_says_so_once(
         ("hush", "no keys found in WHERE, expected"),
         ('{"ann": "hush"}', "no keys found in WHERE, expected"),
         ('{"ann": 3}', "no keys found in WHERE, expected"),
+        ('{"ann": []}', "no keys found in WHERE, expected"),
+        (f'{{"ann": ["{"ab" * 16}", "hush"]}}', "no keys found in WHERE, expected"),
+        (f'{{"ann": ["{"ab" * 16}", "abcd"]}}', "a key found in WHERE is too short, expected"),
         (
             '{"ann": "abcd"}',
             "a key found in WHERE is too short, expected at least 32 hexadecimal digits",
@@ -80,7 +96,7 @@ def test_keys_in_the_environment_are_read_and_none_is_made_there(monkeypatch):
         AnswerKeys(people)
     monkeypatch.setenv("KEYS", json.dumps({"ann": "cd" * 32}))
     keys = AnswerKeys(people)
-    assert keys.key_of("ann") == b"\xcd" * 32
+    assert keys.keys_of("ann") == [b"\xcd" * 32]
     with pytest.raises(ConfigError, match="has no key for 'bob'; add it, or name a file"):
         keys.make("bob")
 

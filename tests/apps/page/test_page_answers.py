@@ -399,7 +399,7 @@ def test_a_challenge_is_for_the_annotator_of_its_label_and_for_supervisors(tmp_p
 def test_the_page_signs_what_is_said_to_it_and_believes_nothing_that_is_not_signed(
     topics: Topics,
 ) -> None:
-    signatures = Signatures({"ann": b"a" * 32}.get)
+    signatures = Signatures({"ann": [b"a" * 32]}.get)
     write(topics, request("e1", at=1.0))
     forged = Answer(
         answer_id="f", event_id="e1", request_id="e1/label", key="k", y="den", annotator="ann",
@@ -420,7 +420,7 @@ def test_the_page_signs_what_is_said_to_it_and_believes_nothing_that_is_not_sign
 def test_who_has_no_key_any_more_answers_nothing_and_keeps_nobody_else_from_answering(
     tmp_path: Path,
 ) -> None:
-    keys = {"ann": b"a" * 32, "bob": b"b" * 32}
+    keys = {"ann": [b"a" * 32], "bob": [b"b" * 32]}
     topics, invites = MemoryTopics(), Invites(tmp_path / "invites.json")
     write(topics, request("e1"))
     with Served(topics, invites=invites, signatures=Signatures(keys.get)) as served:
@@ -437,7 +437,7 @@ def test_who_has_no_key_any_more_answers_nothing_and_keeps_nobody_else_from_answ
             ann.post("/api/labels/rename", rename),
         ):
             assert (refused.status, refused.body["error"]) == (401, "no_token")
-        keys["ann"] = b"c" * 32
+        keys["ann"] = [b"c" * 32]
         assert ann.answer(card, "hall", "1").status == 200
         del keys["ann"]
         assert bob.get("/api/next").body["progress"]["unsent"] == 0

@@ -18,7 +18,7 @@ from connectors.wire.signatures import Signatures, signature
 from streamgp.interactive.messages import Answer, Cancel, Rejected
 
 KEYS = {"ann": b"a" * 32, "bob": b"b" * 32, "eve": b"e" * 32}
-SIGNATURES = Signatures(KEYS.get, supervisors=["eve"])
+SIGNATURES = Signatures({name: [key] for name, key in KEYS.items()}.get, supervisors=["eve"])
 ANSWER = Answer(
     answer_id="a1", event_id="e1", request_id="e1/label", key="k", y="hall", annotator="ann",
     answered_at=9.0,
@@ -147,8 +147,17 @@ def test_a_clock_that_is_ahead_spoils_no_signature():
     assert received(ahead, [SIGNATURES.header(ahead)]) == replace(ahead, answered_at=69.0)
 
 
+@pytest.mark.parametrize("message", [ANSWER, CANCEL])
+def test_each_of_several_keys_is_valid_and_the_first_one_signs(message):
+    old, new, other = KEYS["ann"], b"n" * 32, KEYS["bob"]
+    both = Signatures({"ann": [new, old]}.get, supervisors=["ann"])
+    assert both.header(ANSWER) == ("signature", signature(ANSWER, new))
+    flaws = [both.flaw(message, [("signature", signature(message, k))]) for k in (old, new, other)]
+    assert [flaw is None for flaw in flaws] == [True, True, False]
+
+
 def test_where_only_some_keys_are_known_the_answers_of_others_are_read():
-    some = Signatures({"ann": KEYS["ann"]}.get, knows_all=False)
+    some = Signatures({"ann": [KEYS["ann"]]}.get, knows_all=False)
     assert some.flaw(replace(ANSWER, annotator="bob"), []) is None
     assert some.flaw(CANCEL, []) is None
     assert some.flaw(ANSWER, []) is not None

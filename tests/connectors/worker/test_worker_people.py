@@ -232,7 +232,7 @@ def test_no_attack_on_the_answers_of_another_annotator_succeeds_and_nothing_is_l
 
 @everywhere
 def test_with_keys_only_what_is_signed_by_its_annotator_is_heard_and_the_rest_is_kept(topics):
-    keys = {"ann": b"a" * 32, "bob": b"b" * 32}
+    keys = {"ann": [b"a" * 32], "bob": [b"b" * 32]}
     signatures = Signatures(keys.get)
     send(topics, "events", event("e1"), event("e2"))
     work(topics, signatures=signatures)
