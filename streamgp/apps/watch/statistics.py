@@ -16,6 +16,7 @@ from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import RetractionRequest, TakenBack, read
 from connectors.wire.outbound import Letter, letter_of
+from connectors.wire.signatures import Signatures
 from streamgp.base import Label, Target
 from streamgp.common.feature_values import is_number
 from streamgp.evaluation.agreement import AgreementCounts
@@ -280,6 +281,8 @@ class Watching(Joined):
         Who may answer for whom; the same as for the workers.
     windows
         Makes events from the records of `events`, if these are raw rows.
+    signatures
+        Verifies the signatures of answers, and refused ones do not count; None counts all.
 
     Attributes
     ----------
@@ -324,9 +327,11 @@ class Watching(Joined):
         target: Target = "label",
         people: People = DEFAULT_PEOPLE,
         windows: EventWindows | None = None,
+        signatures: Signatures | None = None,
     ) -> None:
         super().__init__(target)
         self._windows = windows
+        self._signatures = signatures
         self.since = since
         self.is_whole = is_whole
         self.inbox = AnnotationInbox(
@@ -382,7 +387,9 @@ class Watching(Joined):
 
     def _message_of(self, record: Record) -> Input | Message | TakenBack | None:
         if record.topic in ("events", "answers") or record.value is None:
-            said = read(record, keyed=self.keyed) if record.topic in WORKER_INPUTS else None
+            if record.topic not in WORKER_INPUTS:
+                return None
+            said = read(record, keyed=self.keyed, signatures=self._signatures)
             return None if isinstance(said, RetractionRequest) else said
         try:
             return decode(record.value)

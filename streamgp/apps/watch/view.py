@@ -17,11 +17,13 @@ from connectors.annotation.feed import TURN_S
 from connectors.topics import Outgoing, Place, Reader, TopicName, Topics
 from connectors.wire.record_lines import to_line
 from streamgp.apps.console import Stop, clock_time, number, seen, span, steady, tell
+from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.contents import InputProgress, warning_of
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, SPAN_S, Watching
 from streamgp.common.printable import printable
 from streamgp.config.build import build_labelled_windows
+from streamgp.config.validation import ConfigError
 from streamgp.evaluation.agreement import agreement_lines
 from streamgp.interactive.messages import Challenge
 from streamgp.report.html import amount
@@ -276,6 +278,11 @@ class Follower:
         self._clock = clock
         now = clock()
         config = deployment.config
+        try:
+            signatures = signatures_of(config, knows_all=False)
+        except ConfigError as error:  # an account that only watches need not have the keys
+            tell(f"warning: {error}; signatures are not checked, refused answers seem to count")
+            signatures = None
         self.watching = Watching(
             keyed=config.worker.keyed,
             since=now,
@@ -284,6 +291,7 @@ class Follower:
             target=config.target,
             people=config.rules(),
             windows=build_labelled_windows(config),
+            signatures=signatures,
         )
         topics = deployment.topics
         # The flow first: records that arrive while the history is opened are then at least in the

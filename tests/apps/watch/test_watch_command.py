@@ -88,6 +88,28 @@ def test_what_was_there_before_counts_only_as_far_as_it_is_open(small: Small) ->
     assert screen["open"][0].startswith("2 label requests and 0 challenges wait")
 
 
+def test_an_answer_that_is_not_signed_ends_no_question(small: Small) -> None:
+    keys = small.path / "keys.json"
+    keys.write_text(f'{{"eve": "{"ab" * 16}"}}')
+    small.add(f'[people]\nkeys_file = "{keys}"\n')
+    small.put(small.event("e1"))
+    small.work()
+    [request] = small.said("requests")
+    assert isinstance(request, LabelRequest)
+    small.answer(request, "den")
+    small.work()
+    result = small.call("watch", "--once", "--from-start")
+    screen = shown(result.stdout)
+    assert screen["dead letters"][0] == "1: 1 correlate"
+    assert screen["open"][0].startswith("1 label request and 0 challenges wait")
+    assert result.stderr == ""
+    keys.write_text("no keys")
+    result = small.call("watch", "--once", "--from-start")
+    assert shown(result.stdout)["open"] == ["no question is waiting"]
+    assert result.stderr.startswith("warning: people.keys_file: no keys found in ")
+    assert result.stderr.endswith("signatures are not checked, refused answers seem to count\n")
+
+
 def test_what_comes_while_watching_is_counted(small: Small) -> None:
     with_history(small)
     with visit(small.config_file) as deployment:
