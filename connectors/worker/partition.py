@@ -487,7 +487,7 @@ class Partition:
             # Neither a key that was forgotten (and may have come back) nor recovered state can be
             # merged.
             raise SnapshotError(
-                "snapshot holds a key that was forgotten since, or state was recovered since"
+                "snapshot holds a key that was forgotten since, or state was rebuilt since"
             )
         if forgotten:
             self._load_forgotten(forgotten)

@@ -42,6 +42,7 @@ from streamgp.apps.deployment.deployment import (
     visit,
     write_state,
 )
+from streamgp.apps.maintenance.recover import outdated
 from streamgp.base import State
 from streamgp.common.budget_account import fingerprint_with
 from streamgp.common.feature_values import is_number
@@ -311,7 +312,8 @@ def rebuild_learners(
         # What was spent of a total budget means nothing to one of another kind.
         spent = [n for n in partitions if histories[n].part("", BUDGET) is not None]
         unspent = [state_records.state("", BUDGET, None, n) for n in spent]
-        write_state(there, [*heads, *unspent, *marks(partitions, configuration)])
+        drops = outdated({n: histories[n] for n in partitions})
+        write_state(there, [*heads, *unspent, *drops, *marks(partitions, configuration)])
         to_copy = f"copy the settings of {learner_file} into {config_file}, and "
         click.echo(
             f"{number(len(heads), 'new learner')} took over in "

@@ -278,8 +278,9 @@ def _nothing_lost(there: Deployment, histories: Mapping[int, History]) -> str:
 def outdated(histories: Mapping[int, History]) -> list[Outgoing]:
     """Return the records that make workers drop earlier snapshots.
 
-    Neither configuration nor offsets show the recovery, so a snapshot would be merged with the
-    rebuilt state. The time is a number that no worker has counted to.
+    Neither configuration nor offsets show a recovery, or a rebuild with the same settings, so a
+    snapshot would be merged with the rebuilt state. The time is a number that no worker has counted
+    to.
     """
     records = []
     for partition, history in histories.items():

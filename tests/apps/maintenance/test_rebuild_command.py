@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing
 from connectors.wire import state_records
 from connectors.wire.state_records import History
@@ -201,13 +202,14 @@ def test_open_questions_stay_open(small: Small) -> None:
     assert (learned[-1].event_id, learned[-1].sequence) == ("open", 13)
 
 
-def test_only_heads_and_configurations_are_written(small: Small) -> None:
+def test_only_heads_and_what_belongs_to_the_partition_are_written(small: Small) -> None:
     with_labels(small)
     before = small.records("state", "consensus", "predictions", "requests")
     small.done("rebuild", "--learner", new_file(small), "--take-over", "--yes")
     after = small.records("state", "consensus", "predictions", "requests")
     names = [state_records.parts_of(r.key) for r in after if r not in before]
-    assert names == [("", "configuration"), ("ann", "head"), ("bob", "head"), ("", "configuration")]
+    own = [("", "forgotten"), ("", "configuration")]
+    assert names == [("", "configuration"), ("ann", "head"), ("bob", "head"), *own]
 
 
 def test_what_came_with_answers_reaches_the_learner_that_takes_over(small: Small) -> None:
@@ -305,6 +307,24 @@ def test_another_total_budget_starts_from_zero(small: Small, new: str) -> None:
     small.put(*(small.event(f"late{i}") for i in range(40)))
     small.work()
     assert len(small.said("requests")) - n == 30
+
+
+@pytest.mark.parametrize("between", ["", BAYES])
+def test_a_worker_uses_no_snapshot_from_before(small: Small, between: str) -> None:
+    state = small.path / "state"
+    small.add('[total_budget]\nrule = "at_most"\nn = 3\n')
+    small.put(*(small.event(f"e{i}") for i in range(5)))
+    small.put(*(small.event(f"taught{i}", y=LABELS[i % 2]) for i in range(4)))
+    with StateDirectory(state) as directory:
+        small.work(state=directory)
+    for text in filter(None, [between, "warm_up = 0\n"]):
+        small.done("rebuild", "--learner", new_file(small, text), "--take-over", "--yes")
+    assert heads(small)["ann"]["model"]["n_events"] == 4
+    small.put(*(small.event(f"late{i}") for i in range(5)))
+    with StateDirectory(state) as directory:
+        small.work(state=directory)
+    assert heads(small)["ann"]["model"]["n_events"] == 4 + 5
+    assert len(small.said("requests")) == 3 + 3
 
 
 def test_a_total_budget_needs_a_learner_for_each_key(

@@ -603,7 +603,7 @@ def test_a_snapshot_from_before_a_recovery_is_not_used(
             local.write(f"partition-{n}.snapshot", data)
         caplog.clear()
         small.work(state=local)
-    assert any("state was recovered since" in str(vars(record)) for record in caplog.records)
+    assert any("state was rebuilt since" in str(vars(record)) for record in caplog.records)
 
 
 def lose_heads(small: Small) -> None:
