@@ -380,8 +380,8 @@ class PacedBudget:
     So questions are spread evenly, but more are asked while much is doubtful. Where scores fall, as
     they do while a learner learns, `c` rises. Half of the first span's questions may be asked at
     once, when labels teach most; the others become due evenly. A strategy without a coin that would
-    ask about everything, such as `Variance()`, is given one: it asks with a probability in
-    proportion to the score. The first score sets the scale.
+    ask about everything, such as `Variance()`, is given one, as is one with a threshold of 1 or
+    more: it asks with a probability in proportion to the score. The first score sets the scale.
 
     A question counts whether it is answered or not: it has interrupted an annotator. After a pause
     in the events `c` is higher, and questions catch up, within the limit.
@@ -482,7 +482,7 @@ class PacedBudget:
             return decision
         log = self._log_at(decision.score, now)
         least = decision.threshold
-        if least <= 0.0:
+        if not _may_be_drawn(least):
             least = uniform(self.seed, str(self._n), "paced")
         turned = Decision.of(decision.score, least * math.exp(-log), decision.criterion)
         if turned.ask and self.left(now).left <= self._reserve(now):
@@ -520,7 +520,7 @@ class PacedBudget:
             self._extra -= 1
             if not self._extra:
                 # Without a coin, the scale of scores is still unknown.
-                self._log = 0.0 if decision.threshold > 0.0 else None
+                self._log = 0.0 if _may_be_drawn(decision.threshold) else None
                 self._start = now
 
     def refund(self, now: float) -> None:
@@ -612,6 +612,11 @@ class PacedBudget:
             return 0.0
         passed_s = min(self._passed(now), _CATCH_UP * self.span_s)
         return self._spacing + (passed_s - self._spacing) / min(self._n, _LATEST)
+
+
+def _may_be_drawn(threshold: float) -> bool:
+    """Whether a threshold may be the draw of a coin."""
+    return 0.0 < threshold < 1.0
 
 
 def _within(log: float) -> float:

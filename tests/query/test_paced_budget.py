@@ -130,6 +130,19 @@ def test_without_a_coin_the_first_score_after_the_start_sets_the_scale(others):
     assert budget.strictness == pytest.approx(1e9 * math.exp(-4.0 / 6.0))
 
 
+def by_entropy(threshold, *, at_start=0):
+    """Questions about four days of scores below 1."""
+    rng, budget = random.Random(4), PacedBudget(30, DAY, at_start=at_start)
+    events = [(Decision.of(rng.random(), threshold, "Entropy"), i * 120.0) for i in range(4 * 720)]
+    return play(budget, events)
+
+
+@pytest.mark.parametrize("threshold", [1.0, 2.0, 40.0])
+def test_a_threshold_that_cannot_be_a_draw_counts_as_none(threshold):
+    assert by_entropy(threshold) == by_entropy(0.0)
+    assert len(by_entropy(threshold, at_start=9)) > 0.9 * 30 * 4
+
+
 @pytest.mark.parametrize("doubt", [0.5, 0.05, 0.005])
 def test_questions_keep_to_the_pace_however_doubtful_events_are(doubt):
     rng, budget = random.Random(1), PacedBudget(30, DAY)
