@@ -56,7 +56,8 @@ _OF_LINES = {"config_file", "logs", "topic", "restore", "broker"}
     "--speed",
     type=Number(),
     metavar="X",
-    help="Send at X times the pace of the time column.  [default: as fast as possible]",
+    help="Send at X times the pace of the time column, at which answers should keep up.  [default: "
+    "as fast as possible]",
 )
 @click.option(
     "--keep-times",
