@@ -12,7 +12,7 @@ from connectors.annotation.explain import Averages, Shares, Why
 from connectors.annotation.open_questions import Question
 from connectors.annotation.timeline import Moment, Timeline
 from streamgp.base import Label, QuestionsLeft
-from streamgp.interactive.messages import Challenge, Request, event_time
+from streamgp.interactive.messages import Challenge, Excerpt, Request, event_time
 
 CardKind: TypeAlias = Literal["label", "challenge", "number"]
 YOU = "you"
@@ -93,7 +93,7 @@ class Card:
     why: Why
     expert: Mapping[str, Any]
     x: Sequence[Mapping[str, Any]]
-    excerpt: Mapping[str, Sequence[float]] | None
+    excerpt: Excerpt | None
     track: Sequence[Sequence[float]] | None
     examples: Sequence[Mapping[str, Any]]
     previous: Mapping[str, Any] | None

@@ -24,6 +24,7 @@ from streamgp.interactive.messages import (
     SAME_ANNOTATOR,
     SECOND_ANNOTATOR,
     Challenge,
+    Excerpt,
     LabelledExample,
     LabelRequest,
     Prediction,
@@ -460,7 +461,7 @@ def _differs(name: FeatureName, one: Neighbour, x: Features) -> bool:
     return name not in one.x or bool(one.x[name] != x[name])
 
 
-def track(x: Features, excerpt: Mapping[str, Sequence[float]] | None) -> list[list[float]] | None:
+def track(x: Features, excerpt: Excerpt | None) -> list[list[float]] | None:
     """Return the location of an event: `[latitude, longitude]` pairs in degrees, None if not known.
 
     Taken from the channels `lat` or `latitude` and `lon`, `lng` or `longitude` of the excerpt,

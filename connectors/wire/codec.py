@@ -141,7 +141,7 @@ Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=SMALLEST, le=LARGEST)]
 Scalar: TypeAlias = bool | Integer | float | str
 
 
-_Channel: TypeAlias = Annotated[list[float], msgspec.Meta(max_length=MOST_IN_EXCERPT)]
+_Channel: TypeAlias = Annotated[list[float | None], msgspec.Meta(max_length=MOST_IN_EXCERPT)]
 
 
 class TaggedFloat(msgspec.Struct, frozen=True):
@@ -217,7 +217,7 @@ def texts_out(texts: Any, what: str) -> list[str]:
     return [text(item, f"{what}[{i}]") for i, item in enumerate(texts)]
 
 
-def excerpt_out(excerpt: Excerpt, what: str) -> dict[str, list[float]]:
+def excerpt_out(excerpt: Excerpt, what: str) -> dict[str, list[float | None]]:
     """Return an excerpt in the form in which it is written."""
     if not isinstance(excerpt, Mapping):
         raise ValueError(f"{what} must map channels to lists of numbers, got {excerpt!r:.80}")
@@ -228,7 +228,7 @@ def excerpt_out(excerpt: Excerpt, what: str) -> dict[str, list[float]]:
             raise ValueError(
                 f"{where} must be a list of at most {MOST_IN_EXCERPT} numbers, got {values!r:.80}"
             )
-        numbers = [float(number(value, where)) for value in values]
+        numbers = [None if v is None else float(number(v, where)) for v in values]
         plain[text(channel, f"channel in {what}")] = numbers
     return plain
 

@@ -83,7 +83,7 @@ OF_TYPE: list[tuple[Any, Schema]] = [
             "type": "object",
             "additionalProperties": {
                 "type": "array",
-                "items": NUMBER,
+                "items": {"type": ["number", "null"]},
                 "maxItems": MOST_IN_EXCERPT,
             },
         },

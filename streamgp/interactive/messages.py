@@ -48,8 +48,9 @@ Stage: TypeAlias = Literal["predict", "ask", "challenge", "learn", "review", "en
 """What was being done with an input when it failed."""
 
 
-Excerpt: TypeAlias = Mapping[str, Sequence[float]]
-"""A piece of the raw signal that an event was made of: numbers by channel."""
+Excerpt: TypeAlias = Mapping[str, Sequence[float | None]]
+"""A piece of the raw signal that an event was made of: numbers by channel, None where one is
+missing."""
 MOST_IN_EXCERPT = 200
 """Most numbers of one channel of an excerpt."""
 

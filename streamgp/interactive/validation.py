@@ -190,16 +190,19 @@ def flaw_of_excerpt(excerpt: object) -> str | None:
                 f"{len(values)}; send every n-th"
             )
         for value in values:
-            if not is_finite(value):
+            if not (value is None or is_finite(value)):
                 return f"excerpt[{channel!r}] must hold finite numbers, got {value!r:.80}"
     return None
 
 
-def plain_excerpt(excerpt: Excerpt | None) -> dict[str, list[float]] | None:
+def plain_excerpt(excerpt: Excerpt | None) -> dict[str, list[float | None]] | None:
     """Return an excerpt as plain JSON values: the same before and after a restart."""
     if excerpt is None:
         return None
-    return {str(channel): [float(v) for v in values] for channel, values in excerpt.items()}
+    return {
+        str(channel): [None if v is None else float(v) for v in values]
+        for channel, values in excerpt.items()
+    }
 
 
 def flaw_of_answer(answer: Answer, *, is_checked: bool = False) -> str | None:

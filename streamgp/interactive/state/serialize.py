@@ -152,7 +152,7 @@ class _PlainConversation(msgspec.Struct, array_like=True, forbid_unknown_fields=
     asked_back_at: _Number | None = None
     is_given_back: bool = False
     delayed_s: _Number = 0.0
-    excerpt: dict[str, list[float]] | None = None
+    excerpt: dict[str, list[float | None]] | None = None
     # None stands for the annotator of the label. All answers are this annotator's unless stated.
     standing_by: str | None = None
     answered_by: list[str | None] | None = None

@@ -147,6 +147,7 @@ def test_features_equal_in_all_examples_are_left_out() -> None:
         ({"lat": True, "lon": 2.0}, None, None),
         ({"lat": 1.0}, {"lon": [1.0]}, None),
         ({}, {"lat": [1.0, 99.0, 3.0], "lng": [4.0, 5.0, 6.0]}, [[1.0, 4.0], [3.0, 6.0]]),
+        ({}, {"lat": [1.0, None, 3.0], "lng": [4.0, 5.0, 6.0]}, [[1.0, 4.0], [3.0, 6.0]]),
     ],
 )
 def test_a_track_needs_two_channels_or_features_within_their_bounds(

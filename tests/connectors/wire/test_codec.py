@@ -67,7 +67,7 @@ def decisions(draw):
 
 
 neighbours = st.builds(Neighbour, event_id=maybe_text, x=xs, y=labels, distance=floats)
-excerpts = st.none() | st.dictionaries(texts, st.lists(floats, max_size=3), max_size=2)
+excerpts = st.none() | st.dictionaries(texts, st.lists(st.none() | floats, max_size=3), max_size=2)
 request_fields = {
     "request_id": texts,
     "event_id": texts,
