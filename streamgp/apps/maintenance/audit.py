@@ -263,7 +263,7 @@ class _Found:
     # _restated   by event, revisions of lines that say what stands after a retraction, and until
     #             when; without a key where one loop serves all
     # _forgotten  keys that were forgotten
-    # _heard      key and id of each answer: it counts once, however often it was sent
+    # _heard      key, annotator and id of each answer: it counts once, however often it was sent
     # _steps      the steps of single records
     def __init__(self, *, keyed: bool) -> None:
         self._keyed = keyed
@@ -272,7 +272,7 @@ class _Found:
         self._put_back: dict[EventKey, _PutBack] = {}
         self._restated: dict[EventKey, dict[int, float]] = {}
         self._forgotten: set[str] = set()
-        self._heard: set[tuple[str | None, str]] = set()
+        self._heard: set[tuple[str | None, str | None, str]] = set()
         self._steps: list[Step] = []
 
     def take(self, record: Record) -> None:
@@ -311,7 +311,7 @@ class _Found:
             self._lines.setdefault(event, {}).setdefault(message.sequence, message)
             self._put_back.setdefault(event, _PutBack()).note_line(record, message)
         elif isinstance(message, Answer):
-            name = message.key, message.answer_id
+            name = message.key, message.annotator, message.answer_id
             if name not in self._heard:
                 self._heard.add(name)
                 self._steps.append(_said(message))

@@ -454,6 +454,23 @@ def test_topics_without_answers_have_no_story(
     )
 
 
+def test_answers_of_two_annotators_with_the_same_id_are_both_told(small: Small) -> None:
+    for name in ("ida", "joe"):
+        small.put(
+            Answer(
+                answer_id="1",
+                event_id="e1",
+                key="k1",
+                y="den",
+                annotator=name,
+                answered_at=time.time(),
+            )
+        )
+    small.work()
+    said = [row["annotator"] for row in rows(small, "--event", "e1") if row["what"] == "said"]
+    assert said == ["ann", "ida", "joe"]
+
+
 def test_an_answer_counts_once_and_what_is_no_message_not_at_all() -> None:
     answer = encode(
         Answer(answer_id="a1", event_id="e1", declined=True, annotator="ann", answered_at=1.0)
