@@ -356,6 +356,7 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
 
 @click.command()
 @config_argument
+@click.option("--key", metavar="KEY", help="Only events of this key.")
 @click.option("--event", "event_id", metavar="ID", help="Only this event.")
 @click.option("--annotator", metavar="NAME", help="Only events about which NAME said something.")
 @click.option("--label", metavar="Y", help="Only events that had this label or a similar one.")
@@ -372,6 +373,7 @@ def restore(config_file: Path, directory: Path, yes: bool, broker: str | None) -
 @broker_option
 def audit(
     config_file: Path,
+    key: str | None,
     event_id: str | None,
     annotator: str | None,
     label: str | None,
@@ -396,7 +398,7 @@ def audit(
     from streamgp.apps.console import seen
     from streamgp.apps.maintenance.audit import Wanted, audit_labels
 
-    wanted = Wanted(event_id=event_id, annotator=annotator, label=label, since=since)
+    wanted = Wanted(key=key, event_id=event_id, annotator=annotator, label=label, since=since)
     text = audit_labels(config_file, wanted, format=format, last=last, broker=broker)
     if text:
         click.echo(seen(text))

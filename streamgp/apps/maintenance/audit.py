@@ -114,6 +114,7 @@ class Wanted:
     Texts are typed: an accented letter may be one character or two, and both look the same.
     """
 
+    key: str | None = None
     event_id: str | None = None
     annotator: str | None = None
     label: str | None = None
@@ -125,7 +126,8 @@ class Wanted:
 
     def fits(self, step: Step) -> bool:
         return (
-            _is_meant(self.event_id, step.event_id)
+            _is_meant(self.key, step.key)
+            and _is_meant(self.event_id, step.event_id)
             and _is_meant(self.annotator, step.annotator)
             and _is_meant(self.label, step.label, step.before)
             and (self.since is None or step.at >= self.since)

@@ -87,6 +87,19 @@ def test_events_are_chosen_by_annotator_label_and_time(small: Small) -> None:
     assert "the last 1 of them shown" in small.done("audit", "--label", "hall", "--last", "1")
 
 
+def test_events_of_other_keys_are_left_out_also_where_their_ids_are_the_same(small: Small) -> None:
+    small.put(small.event("e0", "k2"), small.event("e9", "k2"))
+    small.work()
+
+    def events(*arguments: str) -> set[tuple[object, object]]:
+        return {(row["key"], row["event_id"]) for row in rows(small, *arguments)}
+
+    assert events("--event", "e0") == {("k1", "e0"), ("k2", "e0")}
+    assert events("--key", "k2") == {("k2", "e0"), ("k2", "e9")}
+    assert events("--key", "k1", "--event", "e0") == {("k1", "e0")}
+    assert small.done("audit", "--key", "k3") == "0 events\n"
+
+
 def test_a_name_and_a_label_are_found_in_another_unicode_form_and_as_they_are_shown(
     small: Small,
 ) -> None:
