@@ -140,6 +140,33 @@ def test_preferences_name_the_annotator_whose_link_was_opened_last(
         expect(page.locator(CARD)).to_be_visible()  # no question: it is ben's browser already
 
 
+@pytest.mark.parametrize("then", ["revoked", "another annotator"])
+def test_browser_stores_nothing_about_who_does_not_answer_in_it_any_more(
+    open_page: Open, tmp_path: Path, then: str
+) -> None:
+    topics, invites = asked(2), Invites(tmp_path / "invites.json")
+    with Served(topics, invites=invites) as served:
+        url = f"http://127.0.0.1:{served.port}"
+        page = entered(open_page(f"{url}/join/{invites.invite('ann-marie')}"))
+        card_of(page)
+        press(page, "1")
+        wait_until(lambda: len(answers(topics)) == 1)
+        expect(page.locator(".past-answer.unsent")).to_have_count(0)
+        stored = "JSON.stringify(Object.entries(localStorage))"
+        assert "ann-marie" in page.evaluate(stored)
+        assert ROOMS[0] in page.evaluate(stored)
+        if then == "revoked":
+            invites.revoke("ann-marie")
+            page.reload()
+            expect(page.get_by_role("heading", name="You need an invite")).to_be_visible()
+        else:
+            page.goto(f"{url}/join/{invites.invite('ben', key='other')}")
+            entered(page)
+            expect(page.locator("#main .rest")).to_be_visible()
+        left = page.evaluate(stored)
+    assert not [word for word in ("ann-marie", ROOMS[0]) if word in left]
+
+
 def test_a_link_that_was_used_goes_on_in_the_browser_that_used_it(
     open_page: Open, tmp_path: Path
 ) -> None:

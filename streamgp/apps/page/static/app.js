@@ -4,7 +4,7 @@ import { get, listen, now, put, Refused } from "./api.js";
 import { cardView } from "./cards.js";
 import { Desk } from "./desk.js";
 import { changeAnswer, isDialogOpen, ownZone, readGuidelines, showHelp, showOthers, showPreferences, useTheme } from "./dialogs.js";
-import { button, byId, drawn, element, isTyping, keyOf, printable, remember, remembered } from "./dom.js";
+import { button, byId, drawn, element, forgetAnnotator, isTyping, keyOf, printable, remember, remembered } from "./dom.js";
 import { accuracyPanel, fillDay, lastAnswers, progressPanel, whatHappened } from "./panels.js";
 import { chosenLanguage, count, dayOf, isoDay, language, parts, text, timeOfDay, useLanguage, whyRefused } from "./texts.js";
 
@@ -299,6 +299,7 @@ function told(kind, details = {}) {
       location.reload();
       return;
     }
+    forgetAnnotator();
     refusal = details;
     desk.current = null;
     showCard();
@@ -389,9 +390,11 @@ async function start() {
   try {
     me = await whoAmI(asked);
   } catch (error) {
+    if (error.isStranger) forgetAnnotator();
     showShut(error);
     return;
   }
+  if (me.name !== remembered("me", null)?.name) forgetAnnotator();
   remember("me", me);
   followZone(me);
   byId("connection").hidden = true;

@@ -160,3 +160,12 @@ export function remember(name, value) {
     /* If storage is full or forbidden, only the setting is lost. */
   }
 }
+
+/** Remove what this browser has stored about its annotator; how the page looks stays. */
+export function forgetAnnotator() {
+  try {
+    for (const name of ["me", "guidelines", "keys", "recent"]) localStorage.removeItem(`streamgp.${name}`);
+  } catch {
+    /* Where storage is forbidden, there is nothing. */
+  }
+}
