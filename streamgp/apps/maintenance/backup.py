@@ -412,7 +412,9 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         _check_positions(there, manifest, directory, completed, is_alike=target.is_alike)
         click.echo(
             f"{directory}: {_told(histories.values(), contents)}, of {clock_time(manifest.at)}\n"
-            f"it covers the inputs before these offsets: {_offsets_told(manifest)}"
+            f"it covers the inputs before these offsets: {_offsets_told(manifest)}\n"
+            "it still holds what was forgotten or taken back since then: once workers run, repeat "
+            "these commands"
         )
         if loops.total_budget is not None and not target.is_alike:
             click.echo(

@@ -19,6 +19,7 @@ from connectors.storage.backups import MANIFEST, Manifest
 from connectors.topics import Outgoing, Topics
 from connectors.wire.codec import encode
 from connectors.worker.losses import LostRecordsError
+from streamgp.apps.maintenance.forget import NOT_YET
 from streamgp.interactive.messages import Answer, Challenge, Event, LabelRequest, Prediction
 from tests.helpers.small_deployment import Cut, OpenTopics, Small
 from tests.helpers.topics import wait_until, write
@@ -142,6 +143,21 @@ def test_two_learners_of_a_key_are_restored_beside_each_other_or_not_at_all(
             assert "'ann' has a learner in each of the partitions 0 and 1" in result.stderr
             assert "restore it into topics with 2 partitions" in result.stderr
             assert small.records("consensus", "state") == []
+
+
+def test_a_person_who_was_forgotten_since_is_restored_and_can_be_forgotten_again(
+    small: Small,
+) -> None:
+    small.put(small.event("e1", "ann", y="den"), small.event("e2", "bob", y="den"))
+    small.work()
+    small.done("backup", small.path / "backup")
+    assert small.call("forget", "ann", "--yes").exit_code == NOT_YET
+    small.work()
+    with elsewhere(small, OpenTopics(2)):
+        said = small.done("restore", small.path / "backup", "--yes")
+        assert "\nit still holds what was forgotten or taken back since then: " in said
+        assert any(m.key == "ann" for m in small.said("consensus"))
+        assert "forgot 'ann': 1 label" in small.done_beside_a_worker("forget", "ann", "--yes")
 
 
 def test_a_backup_moves_between_kafka_and_a_directory(
