@@ -222,5 +222,5 @@ def _still_there(there: Deployment) -> str:
         )
     return (
         f"these topics keep what they hold of this person until their retention time: {names}; the "
-        "others until the broker next compacts them"
+        "others until the broker compacts them: a day later, with the next record there"
     )

@@ -16,7 +16,8 @@ from tests.helpers.topics import write
 
 KEPT = (
     "these topics keep what they hold of this person until their retention time: events, "
-    "predictions, requests, answers, dead-letters; the others until the broker next compacts them"
+    "predictions, requests, answers, dead-letters; the others until the broker compacts "
+    "them: a day later, with the next record there"
 )
 
 
