@@ -144,6 +144,13 @@ def last_answer(lines: Sequence[LabelledExample]) -> LabelledExample | None:
     return next((line for line in reversed(lines) if line.origin != "aggregated"), None)
 
 
+def labelled_by(lines: Sequence[LabelledExample]) -> str | None:
+    """Return whose label the lines about an event leave; weighed against a second answer, the one
+    that prevailed."""
+    answer = last_answer(lines)
+    return (lines[-1] if answer is None or answer.y != lines[-1].y else answer).annotator
+
+
 # --- The examples that a log leaves.
 
 

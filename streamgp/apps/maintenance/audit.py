@@ -33,7 +33,7 @@ from streamgp.apps.deployment.deployment import everything, visit
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.printable import printable
-from streamgp.interactive.consensus_log import by_event, examples_in, in_force
+from streamgp.interactive.consensus_log import by_event, examples_in, in_force, labelled_by
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
     Answer,
@@ -54,6 +54,7 @@ Kind: TypeAlias = Literal[
 Format: TypeAlias = Literal["text", "csv", "json"]
 
 _MOST_NAMES = 20
+_NOBODY = "an annotator without a name"
 _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
 # At equal times, causes come before their effects.
 _ORDER: tuple[Kind, ...] = (
@@ -81,7 +82,8 @@ class Step:
         The annotator who answered, or who gave the label.
     label, before
         The label, None for none, and the one before; for a challenge, the suggested and the given
-        label; for one that was put back, the one that stands nevertheless, if another does.
+        label; for one that was put back, the one that stands nevertheless, if another does; for one
+        that was taken back, the same if another annotator's stands.
     probability_wrong
         The probability that the label was wrong, as estimated by the learner at that time.
     error_rate
@@ -184,7 +186,8 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
     found = _Found(keyed=keyed)
     for record in records:
         found.take(record)
-    return sorted(found.steps(), key=lambda step: (step.at, _ORDER.index(step.what)))
+    steps = sorted(found.steps(), key=lambda step: (step.at, _ORDER.index(step.what)))
+    return found.with_standing(steps)
 
 
 def told(story: Sequence[Step]) -> str:
@@ -306,6 +309,24 @@ class _Found:
             found = self._put_back.get(event, _PutBack()).found
             again = self._restated.get((event[0] if self._keyed else None, event[1]), {})
             yield from _learned([about[n] for n in sorted(about)], rates, found, again)
+
+    def with_standing(self, steps: list[Step]) -> list[Step]:
+        """Add to the last steps of events that a label which was taken back stands nevertheless.
+
+        Another annotator has given the same one, and no line says so again.
+        """
+        last = {
+            (step.key, step.event_id): n
+            for n, step in enumerate(steps)
+            if step.what in ("learned", "retracted", "reinstated")
+        }
+        for history in self._histories.values():
+            for lines in _lines_in_force(history):
+                line, n = lines[-1], last.get((lines[-1].key, lines[-1].event_id))
+                if n is not None and steps[n].what == "retracted" and steps[n].label == line.y:
+                    who = labelled_by(lines) or _NOBODY
+                    steps[n] = replace(steps[n], before=line.y, detail=f"that of {who} stands")
+        return steps
 
     def _take_message(self, record: Record, message: Input | Message | None) -> None:
         if isinstance(message, LabelledExample):
@@ -603,6 +624,15 @@ def _retracted(retraction: Retraction) -> Iterator[Step]:
         yield _step(line, "retracted", retraction.at, who, line.said_by(who))
 
 
+def _lines_in_force(history: History) -> list[list[LabelledExample]]:
+    """Return the lines that count, for each event."""
+    try:
+        logs = [in_force(history.lines(entity)) for entity in history.entities()]
+    except HistoryError:
+        return []  # as in `_retractions`
+    return [lines for log in logs for lines in by_event(log).values()]
+
+
 def _outdated(history: History) -> list[Step]:
     """Return a step for each label that the last concept drift of its key has made outdated."""
     steps = []
@@ -633,7 +663,7 @@ def _stories(steps: Iterable[Step]) -> list[list[Step]]:
 
 
 def _words(step: Step) -> str:
-    who = step.annotator or "an annotator without a name"
+    who = step.annotator or _NOBODY
     label, before = repr(step.label), repr(step.before)
     sure = "" if step.probability_wrong is None else f"wrong with P {step.probability_wrong:.2g}"
     detail = f" ({step.detail})" if step.detail else ""
@@ -651,7 +681,8 @@ def _words(step: Step) -> str:
             # What was said is told in full; what a learner expected has no such digits.
             return f"{before} of {who} was doubted, {sure}; suggested {short(step.label)!r}"
         case "retracted":
-            return f"{label} was taken back with all other labels of {who}"
+            stands = f"; {step.detail}" if step.detail else ""
+            return f"{label} was taken back with all other labels of {who}{stands}"
         case "reinstated":
             stands = "" if step.before is None else f"; {before} stands"
             return f"{label} of {who} {step.detail or 'was put back'}{stands}"

@@ -25,7 +25,7 @@ from streamgp.apps.console import number, seen, tell
 from streamgp.apps.deployment.deployment import everything, readable_topics, visit
 from streamgp.common.printable import path_text, printable
 from streamgp.common.private_files import write_private
-from streamgp.interactive.consensus_log import by_event, in_force, last_answer
+from streamgp.interactive.consensus_log import by_event, in_force, labelled_by
 from streamgp.interactive.messages import Challenge, LabelledExample, LabelRequest, event_time
 
 Format: TypeAlias = Literal["csv", "jsonl"]
@@ -165,15 +165,13 @@ def _time_in(record: Record) -> dict[tuple[str | None, str], float]:
 
 def _row(story: Sequence[LabelledExample], occurred_at: float | None, *, numbers: bool) -> Row:
     """Return the row of an event, from the lines about it that are in force."""
-    first, line, answer = story[0], story[-1], last_answer(story)
-    # Weighed against a second answer, the label is that of the annotator who prevailed.
-    by = line if answer is None or answer.y != line.y else answer
+    first, line = story[0], story[-1]
     return {
         "key": line.key,
         "event_id": line.event_id,
         "label": line.y,
         "first_label": first.said,
-        "annotator": by.annotator,
+        "annotator": labelled_by(story),
         "origin": line.origin,
         "challenged": any(each.challenged or each.origin == "upheld" for each in story),
         "occurred_at": occurred_at,

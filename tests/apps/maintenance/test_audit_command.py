@@ -322,7 +322,7 @@ def test_labels_of_one_event_that_were_taken_back_together_are_told_once(small: 
         small.work()
     small.done_beside_a_worker("retract", "--annotator", "ann", "--yes")
     told = sentences(small, "e0")
-    assert told[-1] == "'bath' was taken back with all other labels of ann"
+    assert told[-1] == "'bath' was taken back with all other labels of ann; that of eve stands"
     assert sum("taken back" in each for each in told) == 1
     # The correction that is a first answer now is told as it was learned.
     assert "'bath' of ann was learned in place of 'hall' (revised)" in told
@@ -346,6 +346,25 @@ def test_the_first_answer_to_a_challenge_is_the_one_that_was_taken_back(small: S
     assert sentences(small, "e3")[-1] == "'den' was taken back with all other labels of bob"
     small.done_beside_a_worker("retract", "--annotator", "bob", "--undo", "--yes")
     assert sentences(small, "e3")[-1] == "'den' of bob was put back; 'hall' stands"
+
+
+def test_a_label_that_was_upheld_by_another_annotator_stands_without_them(small: Small) -> None:
+    small.add('\n[people]\nsupervisors = ["eve"]\n')
+    small.put(small.event("e3", "k1", x={"light": 3.0}))
+    small.work()
+    request = [m for m in small.said("requests") if isinstance(m, LabelRequest)][-1]
+    small.answer(request, "den", annotator="bob")
+    small.work()
+    challenge = [m for m in small.said("requests") if isinstance(m, Challenge)][-1]
+    small.answer(challenge, "den", annotator="eve")
+    small.work()
+    small.done_beside_a_worker("retract", "--annotator", "eve", "--yes")
+    taken_back = "'den' was taken back with all other labels of eve"
+    assert sentences(small, "e3")[-1] == f"{taken_back}; that of bob stands"
+    assert "k1,e3,den,den,bob," in small.done("labels")
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
+    assert sentences(small, "e3")[-1] == "'den' was taken back: the event has no label"
+    assert taken_back in sentences(small, "e3")
 
 
 def test_a_label_that_stands_again_is_not_learned_anew_and_replaces_none(small: Small) -> None:
