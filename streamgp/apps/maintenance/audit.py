@@ -267,7 +267,7 @@ class _Found:
     # _put_back   labels of each event that were removed from the log and put back
     # _restated   by event, revisions of lines that say what stands after a retraction, and until
     #             when; without a key where one loop serves all
-    # _forgotten  keys that were forgotten
+    # _forgotten  keys that were forgotten, and whether a line can only be that of a new learner
     # _heard      key, annotator and id of each answer: it counts once, however often it was sent
     # _steps      the steps of single records
     def __init__(self, *, keyed: bool) -> None:
@@ -276,7 +276,7 @@ class _Found:
         self._lines: dict[EventKey, dict[int, LabelledExample]] = {}
         self._put_back: dict[EventKey, _PutBack] = {}
         self._restated: dict[EventKey, dict[int, float]] = {}
-        self._forgotten: set[str] = set()
+        self._forgotten: dict[str, bool] = {}
         self._heard: set[tuple[str | None, str | None, str]] = set()
         self._steps: list[Step] = []
 
@@ -331,6 +331,8 @@ class _Found:
     def _take_message(self, record: Record, message: Input | Message | None) -> None:
         if isinstance(message, LabelledExample):
             event = message.key, message.event_id
+            if message.sequence == 1 and self._forgotten.get(message.key or "", False):
+                del self._forgotten[message.key or ""]  # the key came back
             self._lines.setdefault(event, {}).setdefault(message.sequence, message)
             self._put_back.setdefault(event, _PutBack()).note_line(record, message)
         elif isinstance(message, Answer):
@@ -351,11 +353,13 @@ class _Found:
             if gone.key in self._forgotten:
                 # Maybe of a label that was learned before its worker had read that null.
                 self._drop(event)
+                self._forgotten[gone.key] = True
             elif event in self._put_back:
                 self._put_back[event].note_null(record)
         elif gone.key is not None:
-            self._forgotten.add(gone.key)
-            if not history.consensus_keys(gone.key):
+            has_lines = bool(history.consensus_keys(gone.key))
+            self._forgotten[gone.key] = not has_lines
+            if not has_lines:
                 return  # in a partition that holds none of its lines, a worker rejects the null
             # The lines may stay in the topic until that is next compacted.
             known = {*self._lines, *self._put_back, *self._restated}

@@ -182,6 +182,32 @@ def test_a_label_that_was_learned_while_its_key_was_being_forgotten_is_not_told(
     assert [step for step in steps_of(swapped) if step.what == "learned"] == []
 
 
+@pytest.mark.parametrize("y", ["hall", None])
+def test_a_key_that_came_back_after_it_was_forgotten_has_a_story_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, y: str | None
+) -> None:
+    small = Small(tmp_path, monkeypatch)
+    small.put(small.event("before", "k1", y=y))
+    small.work()
+    small.done_beside_a_worker("forget", "k1", "--yes")
+    small.put(small.event("anew", "k1"))
+    small.work()
+    request = [m for m in small.said("requests") if isinstance(m, LabelRequest)][-1]
+    small.answer(request, "den", "a1", annotator="bob")
+    small.answer(request, None, "a2", annotator="bob", supersedes="a1", declined=True)
+    small.answer(request, "hall", "a3", annotator="bob")
+    small.work()
+    small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
+    assert [told.partition(" (")[0] for told in sentences(small, "anew") if " was " in told] == [
+        "a label was asked for",
+        "'den' of bob was learned",
+        "'den' was taken back: the event has no label",
+        "'hall' of bob was learned",
+        "'hall' was taken back with all other labels of bob",
+        "'hall' was taken back: the event has no label",
+    ]
+
+
 def test_rows_are_the_same_in_both_formats(small: Small) -> None:
     as_json = rows(small)
     text = small.done("audit", "--format", "csv")
