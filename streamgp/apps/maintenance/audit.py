@@ -186,8 +186,8 @@ def steps_of(records: Iterable[Record], *, keyed: bool = True) -> list[Step]:
     found = _Found(keyed=keyed)
     for record in records:
         found.take(record)
-    steps = sorted(found.steps(), key=lambda step: (step.at, _ORDER.index(step.what)))
-    return found.with_standing(steps)
+    steps = sorted(found.steps(), key=lambda each: (each[0], _ORDER.index(each[1].what)))
+    return found.with_standing([step for _, step in steps])
 
 
 def told(story: Sequence[Step]) -> str:
@@ -293,22 +293,27 @@ class _Found:
         elif record.topic == "consensus":
             self._take_null(record, history)
 
-    def steps(self) -> Iterator[Step]:
-        yield from self._steps
+    def steps(self) -> Iterator[tuple[float, Step]]:
+        """Yield all steps, each with the time that gives its place."""
+        yield from _at_their_times(self._steps)
         kept = [each for history in self._histories.values() for each in _retractions(history)]
         # The earliest last: it holds the lines as they were learned.
         for retraction in sorted(kept, key=lambda each: each.at, reverse=True):
-            yield from _retracted(retraction)
+            yield from _at_their_times(_retracted(retraction))
             for line in retraction.taken:  # a line removed from the log was still learned
                 self._lines.setdefault((line.key, line.event_id), {})[line.sequence] = line
         for history in self._histories.values():
-            yield from _outdated(history)
+            yield from _at_their_times(_outdated(history))
         lines = [line for about in self._lines.values() for line in about.values()]
         rates = _error_rates(lines, self._keyed)
         for event, about in self._lines.items():
             found = self._put_back.get(event, _PutBack()).found
             again = self._restated.get((event[0] if self._keyed else None, event[1]), {})
-            yield from _learned([about[n] for n in sorted(about)], rates, found, again)
+            latest = -inf
+            # An answer that was long on its way is older than what was learned before it.
+            for step in _learned([about[n] for n in sorted(about)], rates, found, again):
+                latest = max(latest, step.at)
+                yield latest, step
 
     def with_standing(self, steps: list[Step]) -> list[Step]:
         """Add to the last steps of events that a label which was taken back stands nevertheless.
@@ -379,6 +384,10 @@ class _Found:
             for event_id, revision in retraction.made:
                 event = retraction.key if self._keyed else None, event_id
                 self._restated.setdefault(event, {})[revision] = retraction.at
+
+
+def _at_their_times(steps: Iterable[Step]) -> Iterator[tuple[float, Step]]:
+    return ((step.at, step) for step in steps)
 
 
 def _check_annotator(name: str | None, steps: Iterable[Step]) -> None:

@@ -393,6 +393,18 @@ def test_a_label_that_was_upheld_by_another_annotator_stands_without_them(small:
     assert taken_back in sentences(small, "e3")
 
 
+def test_what_was_learned_last_is_told_last_also_if_it_was_said_before(small: Small) -> None:
+    at = time.time()
+    small.done_beside_a_worker("retract", "--annotator", "ann", "--yes")
+    assert sentences(small, "e0")[-1] == "'hall' was taken back: the event has no label"
+    late = Answer(
+        answer_id="late", event_id="e0", key="k1", y="hall", annotator="ida", answered_at=at - 9.0
+    )
+    small.put(late)
+    small.work()
+    assert sentences(small, "e0")[-1].startswith("'hall' of ida was learned")
+
+
 def test_a_label_that_stands_again_is_not_learned_anew_and_replaces_none(small: Small) -> None:
     small.add('\n[people]\nsupervisors = ["eve"]\n')
     said = small.said("answers")[0]
