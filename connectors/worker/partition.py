@@ -8,7 +8,7 @@ the start: a snapshot that does not fit, for whatever reason, is ignored.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -147,6 +147,15 @@ class LocalFiles:
 
     def _name(self, what: str) -> str:
         return f"partition-{self._partition}.{what}"
+
+
+def drop_files_of_others(directory: StateDirectory, ours: Collection[int]) -> None:
+    """Delete the files of partitions that other workers process, and may have to forget keys of."""
+    with suppress(OSError):
+        for name in directory.names():
+            number = name.removeprefix("partition-").partition(".")[0]
+            if number != name and number.isdecimal() and int(number) not in ours:
+                directory.file(name).unlink(missing_ok=True)
 
 
 MAX_AGE_S = 43_200.0

@@ -14,7 +14,7 @@ from connectors.wire.state_records import CONFIGURATION, History, parts_of
 from connectors.worker.compatibility import check_environment, check_signed
 from connectors.worker.logging import WorkerLog, in_ms
 from connectors.worker.losses import Losses, vanished
-from connectors.worker.partition import Partition
+from connectors.worker.partition import Partition, drop_files_of_others
 from connectors.worker.settings import LoopSettings
 from streamgp.common.environment import differences, differences_text
 
@@ -89,6 +89,8 @@ class Restorer:
                 with suppress(StateError):
                     partition.close()
             raise
+        if self._state is not None:
+            drop_files_of_others(self._state, self._client.assigned)
         self._log.info(
             "restored",
             partitions=list(numbers),

@@ -749,6 +749,21 @@ def test_a_partition_is_restored_while_another_one_is_predicted(monkeypatch, cap
     assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
 
 
+def test_a_directory_holds_nothing_of_partitions_that_another_worker_has_taken(tmp_path, logged):
+    topics = MemoryTopics(n_partitions=2)
+    put(topics, *[event(i, key="abcdef"[i % 6], y="home") for i in range(18)])
+    turns = itertools.count()
+    with StateDirectory(tmp_path) as state:
+        work(topics, state=state, max_keys=1)
+        files = {n: {f"partition-{n}.{what}" for what in ("loops", "snapshot")} for n in (0, 1)}
+        assert files[0] | files[1] <= set(state.names())
+        topics.client(group=GROUP, instance="other", max_records=1).poll(0.0)
+        worker(topics, state=state, max_keys=1).run(lambda: next(turns) == 3)
+        [mine] = logged("restored")[-1]["partitions"]
+        assert files[mine] <= set(state.names())
+        assert files[1 - mine].isdisjoint(state.names())
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(
