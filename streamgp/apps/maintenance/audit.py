@@ -703,7 +703,8 @@ def _words(step: Step) -> str:
             return f"{label} of {who} is outdated: not taught any more, since a concept drift"
         case "learned":
             if step.label is None:
-                return f"{before} was taken back: the event has no label"
+                by = "" if step.annotator is None else f" by {step.annotator}"
+                return f"{before} was taken back{by}: the event has no label"
             was = "" if step.before in (None, step.label) else f" in place of {before}"
             notes = ", ".join(note for note in (step.detail, sure) if note)
             if step.detail.startswith("aggregated"):  # the label may be another annotator's

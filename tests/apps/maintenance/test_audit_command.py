@@ -201,7 +201,7 @@ def test_a_key_that_came_back_after_it_was_forgotten_has_a_story_again(
     assert [told.partition(" (")[0] for told in sentences(small, "anew") if " was " in told] == [
         "a label was asked for",
         "'den' of bob was learned",
-        "'den' was taken back: the event has no label",
+        "'den' was taken back by bob: the event has no label",
         "'hall' of bob was learned",
         "'hall' was taken back with all other labels of bob",
         "'hall' was taken back: the event has no label",
