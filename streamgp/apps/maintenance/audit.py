@@ -12,6 +12,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from pathlib import Path
@@ -325,8 +326,10 @@ class _Found:
             for n, step in enumerate(steps)
             if step.what in ("learned", "retracted", "reinstated")
         }
+        losers = {step.key for step in steps if step.what == "retracted"}
+        entities = {key or "" for key in losers} if self._keyed else {""}
         for history in self._histories.values():
-            for lines in _lines_in_force(history):
+            for lines in _lines_in_force(history, entities):
                 line, n = lines[-1], last.get((lines[-1].key, lines[-1].event_id))
                 if n is not None and steps[n].what == "retracted" and steps[n].label == line.y:
                     who = labelled_by(lines) or _NOBODY
@@ -637,13 +640,11 @@ def _retracted(retraction: Retraction) -> Iterator[Step]:
         yield _step(line, "retracted", retraction.at, who, line.said_by(who))
 
 
-def _lines_in_force(history: History) -> list[list[LabelledExample]]:
-    """Return the lines that count, for each event."""
-    try:
-        logs = [in_force(history.lines(entity)) for entity in history.entities()]
-    except HistoryError:
-        return []  # as in `_retractions`
-    return [lines for log in logs for lines in by_event(log).values()]
+def _lines_in_force(history: History, entities: Iterable[str]) -> Iterator[list[LabelledExample]]:
+    """Yield the lines that count, for each event of some keys."""
+    with suppress(HistoryError):  # as in `_retractions`
+        for entity in entities:
+            yield from by_event(in_force(history.lines(entity))).values()
 
 
 def _outdated(history: History) -> list[Step]:
