@@ -145,8 +145,21 @@ def last_answer(lines: Sequence[LabelledExample]) -> LabelledExample | None:
 
 
 def labelled_by(lines: Sequence[LabelledExample]) -> str | None:
-    """Return whose label the lines about an event leave; weighed against a second answer, the one
-    that prevailed."""
+    """Return the annotator of the label that stands, from the lines in force about its event.
+
+    Of a label that was weighed against a second answer it is the annotator who prevailed.
+
+    Examples
+    --------
+    >>> line = dict(event_id="e1", x={}, y="home", learned_at=0.0)
+    >>> first = LabelledExample(sequence=1, annotator="ann", origin="asked", **line)
+    >>> second = LabelledExample(
+    ...     sequence=2, revision=1, annotator="bob", origin="aggregated", given="gym", **line
+    ... )
+    >>> labelled_by([first, second])
+    'ann'
+
+    """
     answer = last_answer(lines)
     return (lines[-1] if answer is None or answer.y != lines[-1].y else answer).annotator
 
