@@ -55,7 +55,7 @@ Kind: TypeAlias = Literal[
 Format: TypeAlias = Literal["text", "csv", "json"]
 
 _MOST_NAMES = 20
-_NOBODY = "an annotator without a name"
+_UNNAMED = "an annotator without a name"
 _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
 # At equal times, causes come before their effects.
 _ORDER: tuple[Kind, ...] = (
@@ -332,7 +332,7 @@ class _Found:
             for lines in _lines_in_force(history, entities):
                 line, n = lines[-1], last.get((lines[-1].key, lines[-1].event_id))
                 if n is not None and steps[n].what == "retracted" and steps[n].label == line.y:
-                    who = labelled_by(lines) or _NOBODY
+                    who = labelled_by(lines) or _UNNAMED
                     steps[n] = replace(steps[n], before=line.y, detail=f"that of {who} stands")
         return steps
 
@@ -677,7 +677,7 @@ def _stories(steps: Iterable[Step]) -> list[list[Step]]:
 
 
 def _words(step: Step) -> str:
-    who = step.annotator or _NOBODY
+    who = step.annotator or _UNNAMED
     label, before = repr(step.label), repr(step.before)
     sure = "" if step.probability_wrong is None else f"wrong with P {step.probability_wrong:.2g}"
     detail = f" ({step.detail})" if step.detail else ""
