@@ -273,12 +273,10 @@ class RunningDriftTest:
         `draw` is that of the query strategy: one that asks at random asks with the larger of the
         two probabilities. `n_events` is the number of events so far, this one included.
         """
-        if wish.ask:
+        # It never asks with a larger probability than this, and most draws are above it.
+        if wish.ask or draw >= max(_MOST_ASKED, self._test.at_least):
             return wish
-        least = self._test.at_least
-        # Mostly nothing is suspected of any class.
-        if self._suspicions or n_events < _BEGINNING:
-            least = self.least(_class_of_sum(belief), n_events)
+        least = self.least(_class_of_sum(belief), n_events)
         return Decision.of(least, draw, recorded_name(DriftTest)) if least > draw else wish
 
     def note(
