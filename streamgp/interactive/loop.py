@@ -482,14 +482,12 @@ class InteractiveLoop(RestartableLoop):
             record = self._memory.record_for(answer)
         except MisfitError as misfit:
             return [rejected(answer_id, answer.key, misfit.fault, misfit.reason, now)]
-        # Whatever the clock of the annotator says, nothing is learned before it has happened.
-        at = max(now, record.event.occurred_at)
         messages: list[Message] = []
         if record.open_request is not None and record.is_late(answer.answered_at):
-            messages = self._expire(record, at)
+            messages = self._expire(record, now)
         return self._attempt(
             _Accepted(answer_id, answer.key, now, messages),
-            lambda: self._process_answer(answer, record, at),
+            lambda: self._process_answer(answer, record, now),
         )
 
     def _process_answer(self, answer: Answer, record: Conversation, now: float) -> list[Message]:
@@ -528,16 +526,16 @@ class InteractiveLoop(RestartableLoop):
         """
         if answer.annotator in self.quarantined:
             raise MisfitError("quarantined", _in_quarantine(answer.annotator))
-        unasked = self._moderator.unasked
+        unasked, at = self._moderator.unasked, max(now, record.event.occurred_at)
         counts = is_unasked(record, answer)
         if counts:
-            excess = excess_of_unasked(unasked, answer.annotator, now, self.people)
+            excess = excess_of_unasked(unasked, answer.annotator, at, self.people)
             if excess is not None:
                 raise MisfitError("excessive", excess)
         self._rollback.save(record)
         messages = self._moderator.process_answer(record, answer, now)
         if counts:
-            self._moderator.unasked = unasked.plus(answer.annotator, now)
+            self._moderator.unasked = unasked.plus(answer.annotator, at)
         return messages
 
     def _ask_later_if_due(self, now: float) -> list[Message]:

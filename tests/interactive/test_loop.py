@@ -478,16 +478,6 @@ class TestTime:
         [example] = loop.on_answer(answer(at=10.0), 10.0)
         assert not example.late
 
-    def test_what_follows_from_an_answer_is_not_dated_before_its_event(self, loop, learner):
-        """The clock of an annotator's device may not be set."""
-        loop.on_event(event(at=50.0), 50.0)
-        learner.contests = True
-        [challenge] = loop.on_answer(answer("a", at=0.0), 0.0)
-        assert (challenge.requested_at, challenge.expires_at) == (50.0, 60.0)
-        again = answer("a", at=-9.0, answer_id="a2", request_id=challenge.request_id)
-        [example] = loop.on_answer(again, -9.0)
-        assert (example.origin, example.learned_at, example.late) == ("upheld", 50.0, False)
-
     @pytest.mark.parametrize("timer_ran", [True, False])
     def test_late_answer_is_learned_and_marked(self, loop, learner, timer_ran):
         loop.on_event(event(), 0.0)

@@ -77,7 +77,7 @@ def said(desk: AnnotationInbox, y: Any, now: float, annotator: str = "ann") -> A
 class Town:
     """A loop, three topics, and annotators who have read some part of each."""
 
-    def __init__(self, expires_after_s: float | None = 50.0) -> None:
+    def __init__(self, expires_after_s: float | None = 50.0, ahead_s: float = 0.0) -> None:
         model = SkepticalClassifier(
             GPClassifier(), query=AlwaysAsk(), challenge=AlwaysChallenge(), warm_up=0, seed=1
         )
@@ -85,6 +85,7 @@ class Town:
         self.topics: dict[str, list[Any]] = {topic: [] for topic in TOPICS}
         self.rejected: list[Rejected] = []
         self.now = 0.0
+        self.ahead_s = ahead_s
         self.n_events = 0
         self.n_worked = 0
         self.n_read: dict[tuple[int, str], int] = {}
@@ -101,10 +102,10 @@ class Town:
         event = Event(
             event_id=f"e{self.n_events}",
             x={"a": self.n_events % 3, "b": self.n_events % 2},
-            occurred_at=self.now,
+            occurred_at=self.now + self.ahead_s,
             y=y,
         )
-        self.put(self.loop.on_event(event, self.now))
+        self.put(self.loop.on_event(event, event.occurred_at))
 
     def work(self, n: int | None = None) -> None:
         """Let the worker take the next answers, and look at the clock if it has taken all."""
@@ -198,9 +199,10 @@ def test_any_interleaving_of_the_topics_leaves_open_what_waits_in_the_loop(seed:
     assert desk.questions(town.now, "joe") == theirs
 
 
-@given(seeds)
-def test_one_annotator_never_causes_a_rejection(seed: int) -> None:
-    rng, town = random.Random(seed), Town(expires_after_s=None)
+@pytest.mark.parametrize("ahead_s", [0.0, 500.0])
+@given(seed=seeds)
+def test_one_annotator_never_causes_a_rejection(ahead_s: float, seed: int) -> None:
+    rng, town = random.Random(seed), Town(expires_after_s=None, ahead_s=ahead_s)
     play(town, {"ann": AnnotationInbox()}, rng, steps="eearrawwus")
     assert town.rejected == []
 
@@ -716,6 +718,25 @@ def test_open_challenge_goes_when_the_answer_that_it_doubts_is_undone() -> None:
     assert ids(desk) == ["e1/label"]
     for messages in ([challenge(at=110.0), first, back], [back, challenge(at=110.0)]):
         assert "e1/challenge/1" not in ids(desk_with(*messages), annotator="bob")
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, 500.0])
+def test_challenge_goes_with_its_answer_also_if_the_clock_of_events_is_ahead(
+    ahead_s: float,
+) -> None:
+    """A challenge has the time of the answer that it doubts, not that of its event."""
+    town, desk = Town(expires_after_s=None, ahead_s=ahead_s), AnnotationInbox()
+    town.event("den")
+    town.event()
+    town.now = 10.0
+    answer = said(town.read_all(desk), "hall", town.now)
+    town.topics["answers"].append(answer)
+    town.work()
+    assert "e2/challenge/1" in ids(town.read_all(desk))
+    town.topics["answers"].append(desk.undo(11.0, annotator="ann").message)
+    town.work()
+    assert town.rejected == []
+    assert ids(town.read_all(AnnotationInbox()), annotator=None) == []
 
 
 def test_only_the_last_answers_can_be_undone() -> None:
