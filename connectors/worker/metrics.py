@@ -35,6 +35,7 @@ from streamgp.interactive.messages import (
     Prediction,
     Rejected,
     Retraction,
+    event_time,
 )
 
 PHASES = ("poll", "decode", "loop", "state", "commit")
@@ -131,7 +132,9 @@ class QuestionTracker:
         for message in messages:
             match message:
                 case LabelRequest() | Challenge():
-                    self._ask(message.key, message.request_id, message.requested_at)
+                    # A challenge has the time of an answer, which can name one before its event.
+                    since = max(message.requested_at, event_time(message))
+                    self._ask(message.key, message.request_id, since)
                 case Expired() if self._end(message.key, message.event_id):
                     ended.append("expired")
                 case Cancel() if self._end(message.key, event_id_of(message.request_id)):

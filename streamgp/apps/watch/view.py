@@ -25,7 +25,7 @@ from streamgp.common.printable import printable
 from streamgp.config.build import build_labelled_windows
 from streamgp.config.validation import ConfigError
 from streamgp.evaluation.agreement import agreement_lines
-from streamgp.interactive.messages import Challenge
+from streamgp.interactive.messages import Challenge, event_time
 from streamgp.report.html import amount
 
 if TYPE_CHECKING:
@@ -171,7 +171,9 @@ def _open(watching: Watching, now: float) -> str:
     if not requests:
         return "no question is waiting"
     n_challenges = sum(isinstance(request, Challenge) for request in requests)
-    oldest = span(max(0.0, now - min(request.requested_at for request in requests)))
+    # No question is older than its event, whatever the clock of the annotator whom it doubts says.
+    since = min(max(request.requested_at, event_time(request)) for request in requests)
+    oldest = span(max(0.0, now - since))
     return (
         f"{number(len(requests) - n_challenges, 'label request')} and "
         f"{number(n_challenges, 'challenge')} wait, the oldest for {oldest}"

@@ -11,12 +11,14 @@ import pytest
 from rich.console import Console
 
 from connectors.topics import BrokerError
+from connectors.wire.codec import encode
 from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting
 from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.watch.statistics import Watching
 from streamgp.apps.watch.view import Around, Follower, parts, show_live, text
 from streamgp.interactive.messages import Challenge, LabelRequest
+from tests.helpers.messages import challenge
 from tests.helpers.small_deployment import Small
 from tests.helpers.topics import wait_until
 
@@ -86,6 +88,14 @@ def test_what_was_there_before_counts_only_as_far_as_it_is_open(small: Small) ->
     assert screen["labels"] == ["0 learned, 0 corrected, 0 withdrawn"]
     assert screen["dead letters"] == ["0"]
     assert screen["open"][0].startswith("2 label requests and 0 challenges wait")
+
+
+def test_no_challenge_has_waited_for_longer_than_since_its_event(small: Small) -> None:
+    """It has the time of an answer, which a device without a clock dates to 1970."""
+    doubt = challenge(at=3.0, occurred_at=time.time() - 60.0, key="ann")
+    small.put_bytes("requests", "ann", encode(doubt))
+    screen = shown(small.done("watch", "--once", "--from-start"))
+    assert re.fullmatch(r".* 1 challenge wait, the oldest for 1 min( \d+ s)?", screen["open"][0])
 
 
 def test_an_answer_that_is_not_signed_ends_no_question(small: Small) -> None:

@@ -22,13 +22,13 @@ from connectors.worker.metrics import (
     WorkerMetrics,
     result_of,
 )
-from streamgp import GPClassifier, SkepticalClassifier
+from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.base import Decision
 from streamgp.interactive import KeyedLoops, People
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import Answer, Cancel, Event, Prediction, Rejected
 from streamgp.query import AlwaysAsk, AlwaysChallenge, NeverChallenge
-from tests.helpers.messages import label_request
+from tests.helpers.messages import challenge, label_request
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import Failing, answer, event, idle, put, raw, worker
 from tests.interactive.scripted import JudgingLearner
@@ -111,6 +111,15 @@ def test_every_batch_is_timed_in_all_phases():
     assert len(set(counts.values())) == 1
     assert counts["loop"] >= 3
     assert all(histogram.total > 0.0 for histogram in metrics.durations.values())
+
+
+def test_no_challenge_is_older_than_its_event():
+    """It has the time of an answer, which a device without a clock dates to 1970."""
+    questions = QuestionTracker(KeyedLoops(isgp(seed=1)))
+    questions.take(None, [challenge("e1", at=3.0, occurred_at=60.0)])
+    assert questions.oldest() == 60.0
+    questions.take(None, [challenge("e1", at=70.0, occurred_at=60.0)])
+    assert questions.oldest() == 70.0
 
 
 def test_nothing_is_kept_for_metrics_that_are_not_wanted(monkeypatch):
