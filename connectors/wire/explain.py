@@ -209,7 +209,7 @@ def _is_channel(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) <= MOST_IN_EXCERPT
-        and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
+        and all(isinstance(v, int | float | None) and not isinstance(v, bool) for v in value)
     )
 
 

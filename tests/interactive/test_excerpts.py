@@ -113,6 +113,7 @@ def test_two_hundred_numbers_travel_and_integers_come_as_floats():
     [
         ("3", r"^event: excerpt must be object or null, got 3$"),
         ('{"a":[1],"b":3}', r"^event: excerpt\['b'\] must be array, got 3$"),
+        ('{"a":[null],"b":3}', r"^event: excerpt\['b'\] must be array, got 3$"),
         ('{"a":[1],"b":[1,"x"]}', r"^event: excerpt\['b'\]\[1\] must be float or null, got \"x\"$"),
         ('{"a":[1e999]}', r"^event: excerpt\['a'\]\[0\] must be finite, got a number beyond"),
         (
