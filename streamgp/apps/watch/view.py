@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from connectors.annotation.feed import TURN_S
+from connectors.storage.snapshots import file_version
 from connectors.topics import Outgoing, Place, Reader, TopicName, Topics
 from connectors.wire.record_lines import to_line
+from connectors.wire.signatures import Signatures
 from streamgp.apps.console import Stop, clock_time, number, seen, span, steady, tell
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.contents import InputProgress, warning_of
@@ -23,6 +25,7 @@ from streamgp.apps.deployment.deployment import Deployment, visit
 from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, SPAN_S, Watching
 from streamgp.common.printable import printable
 from streamgp.config.build import build_labelled_windows
+from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.evaluation.agreement import agreement_lines
 from streamgp.interactive.messages import Challenge, event_time
@@ -255,6 +258,18 @@ def _percent(share: float | None) -> str:
 # --- Following the topics, for `streamgp watch`.
 
 
+def _signatures_of(config: WorkerConfig) -> Signatures | None:
+    """Return the workers' signatures, None if answers are not signed or the keys are not here."""
+    file = config.people.keys_file
+    try:
+        if file is not None and file_version(file) is None:
+            raise ConfigError(f"people.keys_file: there is no file {file} that can be read")
+        return signatures_of(config)
+    except ConfigError as error:  # an account that only watches need not have the keys
+        tell(f"warning: {error}; signatures are not checked, refused answers seem to count")
+        return None
+
+
 class Follower:
     """Reads the topics of a deployment into a `Watching`, and shows it.
 
@@ -280,11 +295,6 @@ class Follower:
         self._clock = clock
         now = clock()
         config = deployment.config
-        try:
-            signatures = signatures_of(config, knows_all=False)
-        except ConfigError as error:  # an account that only watches need not have the keys
-            tell(f"warning: {error}; signatures are not checked, refused answers seem to count")
-            signatures = None
         self.watching = Watching(
             keyed=config.worker.keyed,
             since=now,
@@ -293,7 +303,7 @@ class Follower:
             target=config.target,
             people=config.rules(),
             windows=build_labelled_windows(config),
-            signatures=signatures,
+            signatures=_signatures_of(config),
         )
         topics = deployment.topics
         # The flow first: records that arrive while the history is opened are then at least in the

@@ -107,17 +107,22 @@ def test_an_answer_that_is_not_signed_ends_no_question(small: Small) -> None:
     [request] = small.said("requests")
     assert isinstance(request, LabelRequest)
     small.answer(request, "den")
+    small.answer(request, "den", "no key", annotator="ida")
     small.work()
     result = small.call("watch", "--once", "--from-start")
     screen = shown(result.stdout)
-    assert screen["dead letters"][0] == "1: 1 correlate"
+    assert screen["dead letters"][0] == "2: 2 correlate"
     assert screen["open"][0].startswith("1 label request and 0 challenges wait")
     assert result.stderr == ""
-    keys.write_text("no keys")
-    result = small.call("watch", "--once", "--from-start")
-    assert shown(result.stdout)["open"] == ["no question is waiting"]
-    assert result.stderr.startswith("warning: people.keys_file: no keys found in ")
-    assert result.stderr.endswith("signatures are not checked, refused answers seem to count\n")
+    for damage, flaw in (
+        (lambda: keys.write_text("no keys"), "no keys found in "),
+        (keys.unlink, "there is no file "),
+    ):
+        damage()
+        result = small.call("watch", "--once", "--from-start")
+        assert shown(result.stdout)["open"] == ["no question is waiting"]
+        assert result.stderr.startswith(f"warning: people.keys_file: {flaw}{keys}")
+        assert result.stderr.endswith("are not checked, refused answers seem to count\n")
 
 
 def test_what_comes_while_watching_is_counted(small: Small) -> None:
