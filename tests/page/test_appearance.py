@@ -123,6 +123,15 @@ def test_card_fits_and_is_accessible(
     assert covered(page) == []
 
 
+def test_values_between_gaps_of_a_recording_are_dots(scene: PageScene, look: Look) -> None:
+    gaps = [1.0, None, 3.0, None, 2.0, 1.0]
+    scene.write(label_request(0, at=time.time() - 40.0, excerpt={"acc": gaps}))
+    scene.start()
+    line = look(alone=True).locator(".line-chart .line")
+    expect(line).to_have_attribute("d", "M0.0 56.0h0M120.0 4.0h0M240.0 30.0h0L300.0 56.0")
+    expect(line).to_have_css("stroke-linecap", "round")
+
+
 @pytest.mark.parametrize(
     ("locale", "opens", "take_back", "taken"),
     [

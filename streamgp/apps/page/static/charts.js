@@ -91,7 +91,8 @@ export function lineChart(name, values) {
   const pieces = [];
   let pen = "M";
   values.forEach((value, i) => {
-    if (isNumber(value)) pieces.push(`${pen}${(i * step).toFixed(1)} ${y(value).toFixed(1)}`);
+    // A line of no length after a gap: a value between two gaps is a dot.
+    if (isNumber(value)) pieces.push(`${pen}${(i * step).toFixed(1)} ${y(value).toFixed(1)}${pen === "M" ? "h0" : ""}`);
     pen = isNumber(value) ? "L" : "M";
   });
   const spoken = text("excerpt.spoken", { name: printable(name), n: known.length, low: number(low), high: number(high) });
