@@ -358,7 +358,8 @@ def test_labels_of_one_event_that_were_taken_back_together_are_told_once(small: 
     assert not [row for row in rows(small) if row["what"] == "retracted"]
 
 
-def test_the_first_answer_to_a_challenge_is_the_one_that_was_taken_back(small: Small) -> None:
+def bob_is_challenged(small: Small, *, of_eve: str) -> None:
+    """Bob says den of e3, and a supervisor answers the challenge."""
     small.add('\n[people]\nsupervisors = ["eve"]\n')
     small.put(small.event("e3", "k1", x={"light": 3.0}))
     small.work()
@@ -366,8 +367,12 @@ def test_the_first_answer_to_a_challenge_is_the_one_that_was_taken_back(small: S
     small.answer(request, "den", annotator="bob")
     small.work()
     challenge = [m for m in small.said("requests") if isinstance(m, Challenge)][-1]
-    small.answer(challenge, "hall", annotator="eve")
+    small.answer(challenge, of_eve, annotator="eve")
     small.work()
+
+
+def test_the_first_answer_to_a_challenge_is_the_one_that_was_taken_back(small: Small) -> None:
+    bob_is_challenged(small, of_eve="hall")
     small.done_beside_a_worker("retract", "--annotator", "bob", "--yes")
     assert sentences(small, "e3")[-1] == "'den' was taken back with all other labels of bob"
     small.done_beside_a_worker("retract", "--annotator", "bob", "--undo", "--yes")
@@ -375,15 +380,7 @@ def test_the_first_answer_to_a_challenge_is_the_one_that_was_taken_back(small: S
 
 
 def test_a_label_that_was_upheld_by_another_annotator_stands_without_them(small: Small) -> None:
-    small.add('\n[people]\nsupervisors = ["eve"]\n')
-    small.put(small.event("e3", "k1", x={"light": 3.0}))
-    small.work()
-    request = [m for m in small.said("requests") if isinstance(m, LabelRequest)][-1]
-    small.answer(request, "den", annotator="bob")
-    small.work()
-    challenge = [m for m in small.said("requests") if isinstance(m, Challenge)][-1]
-    small.answer(challenge, "den", annotator="eve")
-    small.work()
+    bob_is_challenged(small, of_eve="den")
     small.done_beside_a_worker("retract", "--annotator", "eve", "--yes")
     taken_back = "'den' was taken back with all other labels of eve"
     assert sentences(small, "e3")[-1] == f"{taken_back}; that of bob stands"
