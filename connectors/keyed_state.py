@@ -17,6 +17,7 @@ from typing import Protocol, TypeAlias
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire.state_records import (
     CONFIGURATION,
+    FORGOTTEN,
     RETRACTED,
     SEPARATOR,
     UNHEEDED,
@@ -27,7 +28,7 @@ from connectors.wire.state_records import (
 )
 from connectors.worker.batch import Batch
 from connectors.worker.compatibility import ENVIRONMENT, check_signed
-from connectors.worker.losses import FORGOTTEN, failed_in
+from connectors.worker.losses import failed_in
 from connectors.worker.partition import Partition
 from connectors.worker.settings import SETTINGS, LoopSettings
 

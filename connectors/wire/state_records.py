@@ -23,12 +23,17 @@ import msgspec
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
 from connectors.wire.explain import is_finite, one_line
+from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample, Retraction
 
 SEPARATOR = "\x1f"
 """Separates the parts of a key; no part contains it."""
 CONFIGURATION = "configuration"
 """Name of the record of a partition that tells which configuration works on it, and who."""
+FORGOTTEN = "forgotten"
+"""Name of the record of a partition that tells what nulls have taken back."""
+OF_PARTITION = (CONFIGURATION, FORGOTTEN, BUDGET)
+"""Names of a partition's own records, which belong to no loop; their entity is empty."""
 EARLY = "early/"
 """Prefix of the name of an answer that waits for its event; the answer's position follows."""
 WINDOWS = "windows/"
@@ -495,7 +500,7 @@ class History:
             lines[key] = record.offset, record.value
 
     def entities(self) -> list[str]:
-        """Return all entities with state or lines, including those that are gone since.
+        """Return the entities of all loops with state or lines, also of those gone since.
 
         Raises
         ------
@@ -520,8 +525,11 @@ class History:
         }
 
     def part(self, entity: str, name: str) -> Any | None:
-        """Return one part of a loop's state by its name; None if there is none, or it is gone."""
-        named = self._named(entity)
+        """Return one part of a loop's state, or one of a partition's own records, by its name.
+
+        None if there is none, or it is gone.
+        """
+        named = self._parts.get(entity, {})
         return self._whole(entity, name, named[name], named) if name in named else None
 
     def early(self) -> list[tuple[str, str, Any | None]]:
@@ -545,7 +553,7 @@ class History:
         ]
 
     def names(self, entity: str) -> list[str]:
-        """Return the names of all records about an entity: also pieces, answers and windows."""
+        """Return the names of all records about a loop: also pieces, answers and windows."""
         apart = (kept.get(entity, ()) for kept in self._apart.values())
         return [*self._named(entity), *chain.from_iterable(apart)]
 
@@ -665,7 +673,7 @@ class History:
         parts = self._parts.get(entity, {})
         if entity:
             return parts
-        return {name: kept for name, kept in parts.items() if name != CONFIGURATION}
+        return {name: kept for name, kept in parts.items() if name not in OF_PARTITION}
 
     def _whole(self, entity: str, name: str, kept: _Kept, named: Mapping[str, _Kept]) -> Any | None:
         value = self._value(entity, name, kept)

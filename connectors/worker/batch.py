@@ -27,6 +27,7 @@ from connectors.wire.inbound import (
 from connectors.wire.outbound import Outbound, is_dropped
 from connectors.wire.state_records import (
     CONFIGURATION,
+    FORGOTTEN,
     History,
     consensus_key,
     is_retraction_of,
@@ -37,7 +38,6 @@ from connectors.wire.state_records import (
 )
 from connectors.worker.compatibility import signature
 from connectors.worker.early_answers import EarlyAnswer
-from connectors.worker.losses import FORGOTTEN
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp.interactive.learner import FoundDrift

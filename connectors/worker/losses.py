@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, Literal, TypeAlias
 
 from connectors.topics import Place
-from connectors.wire.state_records import History, HistoryError
+from connectors.wire.state_records import FORGOTTEN, History, HistoryError
 from connectors.worker.compatibility import (
     FLINK_KEEPS_IT,
     UnfitTopicsError,
@@ -26,9 +26,6 @@ from streamgp.interactive.consensus_log import examples_in
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import INCONSISTENT
-
-FORGOTTEN = "forgotten"
-"""Name of a partition's record of what nulls have taken back."""
 
 Flaw: TypeAlias = Literal["headless", "behind", "doubled", "short"]
 """Inconsistencies between the records of one learner.

@@ -26,7 +26,6 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.early_answers import EarlyAnswers
 from connectors.worker.losses import (
-    FORGOTTEN,
     RECOVER,
     Losses,
     failed_in,
@@ -444,12 +443,7 @@ class Partition:
             if budget is not None:
                 self.loops.take_over_budget(budget)
         for entity in history.entities():
-            parts = {
-                name: value
-                for name, value in history.parts(entity).items()
-                if entity or name not in (FORGOTTEN, BUDGET)
-            }
-            lines = history.lines(entity)
+            parts, lines = history.parts(entity), history.lines(entity)
             # With a snapshot, only later records are there to check.
             if not self.starts and losses.look(entity, parts, lines) is not None:
                 continue

@@ -22,9 +22,8 @@ from connectors.topics import (
     TopicName,
     Topics,
 )
-from connectors.wire.state_records import CONFIGURATION, History
+from connectors.wire.state_records import History
 from connectors.worker.losses import (
-    FORGOTTEN,
     RECOVER,
     Flaw,
     Losses,
@@ -35,12 +34,8 @@ from connectors.worker.losses import (
 from streamgp.apps.console import number, span
 from streamgp.apps.deployment.deployment import PATIENCE_S, everything
 from streamgp.evaluation.counts import Drifts
-from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample
 from streamgp.interactive.state.serialize import HEAD
-
-NO_LOOP = (CONFIGURATION, FORGOTTEN, BUDGET)
-"""Names of a partition's own records, which belong to no loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +80,8 @@ def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learn
     """
     for partition, history in histories.items():
         for entity in sorted(history.entities()):
-            parts = {
-                name: value
-                for name, value in history.parts(entity).items()
-                if value is not None and (entity or name not in NO_LOOP)
-            }
+            found = history.parts(entity)
+            parts = {name: value for name, value in found.items() if value is not None}
             lines = history.lines(entity)
             if not (parts or lines):
                 continue  # forgotten

@@ -31,7 +31,7 @@ from connectors.keyed_state import (
 from connectors.storage.snapshots import write_snapshot
 from connectors.topics import COMPACTED, WORKER_INPUTS, Outgoing, Place, Record, TopicName
 from connectors.wire import state_records
-from connectors.wire.state_records import CONFIGURATION, is_request, value_of
+from connectors.wire.state_records import CONFIGURATION, FORGOTTEN, is_request, value_of
 from connectors.worker.compatibility import (
     ON_FLINK,
     ChangedConfigurationError,
@@ -41,7 +41,6 @@ from connectors.worker.compatibility import (
     signature,
 )
 from connectors.worker.logging import say
-from connectors.worker.losses import FORGOTTEN
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import (

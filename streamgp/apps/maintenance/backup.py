@@ -49,6 +49,7 @@ from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
     CONFIGURATION,
     EARLY,
+    FORGOTTEN,
     History,
     HistoryError,
     is_foreign,
@@ -61,7 +62,7 @@ from connectors.worker.compatibility import (
     UnfitTopicsError,
     check_signed,
 )
-from connectors.worker.losses import FORGOTTEN, failed_in, forgotten_in, losses_in
+from connectors.worker.losses import failed_in, forgotten_in, losses_in
 from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp import __version__

@@ -25,6 +25,7 @@ from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
 from connectors.wire.state_records import (
     APART,
+    FORGOTTEN,
     WINDOWS,
     History,
     HistoryError,
@@ -44,11 +45,10 @@ from connectors.worker.compatibility import (
     without_learner,
 )
 from connectors.worker.early_answers import EarlyAnswers
-from connectors.worker.losses import FORGOTTEN, Losses, forgotten_in
+from connectors.worker.losses import Losses, forgotten_in
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import (
-    NO_LOOP,
     Learned,
     histories_of,
     loops_in,
@@ -91,10 +91,6 @@ learners may predict slightly differently than before"""
 _ABOUT_UNREADABLE = """\
 if a later version of streamgp wrote these, do not go on: use that version. Else they will be
   removed; a label that was overwritten is withdrawn, and state that was overwritten is lost"""
-
-
-_OF_PARTITION = (FORGOTTEN, BUDGET)
-"""Names of the records of a partition that belong to no learner, besides the configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +205,8 @@ def _unusable(loops: LoopSettings, partition: int, history: History) -> Iterator
 
     They are about waiting answers, open windows, nulls that were processed, and the total budget.
     """
-    parts = [*history.early(), *(("", name, history.part("", name)) for name in _OF_PARTITION)]
+    own = [("", name, history.part("", name)) for name in (FORGOTTEN, BUDGET)]
+    parts = [*history.early(), *own]
     if loops.windows is not None:
         parts += history.windows(keyed=loops.keyed)
     present = {(entity, name): value for entity, name, value in parts if value is not None}
@@ -425,7 +422,7 @@ def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> lis
     gone = [
         state_records.state(entity, name, None, partition)
         for name in names
-        if not name.startswith(APART) and (entity or name not in NO_LOOP)
+        if not name.startswith(APART)
     ]
     # The head comes last, as when a worker writes.
     return [*(record for record in gone if record.key not in written), *records]

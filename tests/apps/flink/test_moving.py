@@ -14,9 +14,8 @@ from click.testing import CliRunner
 from connectors.keyed_state import CONFIGURATION_KEY, FORGOTTEN_KEY
 from connectors.topics import Backlog, Place
 from connectors.wire import state_records
-from connectors.wire.state_records import UNHEEDED, value_of
+from connectors.wire.state_records import FORGOTTEN, UNHEEDED, value_of
 from connectors.worker.compatibility import UnfitTopicsError
-from connectors.worker.losses import FORGOTTEN
 from streamgp.apps.deployment.deployment import Deployment, build_loops, marks, write_all
 from streamgp.apps.flink import moving, process
 from streamgp.apps.flink.cluster import Cluster, last_checkpoint

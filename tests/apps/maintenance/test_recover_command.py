@@ -15,9 +15,9 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.storage.snapshots import StateDirectory
 from connectors.topics import Outgoing, RefusedError, TopicName
 from connectors.wire import state_records
-from connectors.wire.state_records import parts_of
+from connectors.wire.state_records import FORGOTTEN, parts_of
 from connectors.worker.compatibility import BEING_RECOVERED, UnfitTopicsError
-from connectors.worker.losses import FORGOTTEN, LostRecordsError
+from connectors.worker.losses import LostRecordsError
 from streamgp.apps.worker import check as checking
 from streamgp.interactive.messages import (
     Answer,

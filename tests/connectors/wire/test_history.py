@@ -180,6 +180,15 @@ def test_the_configuration_is_no_state():
     assert (log.history().entities(), log.history().parts("")) == ([""], {"head": {"n": 1}})
 
 
+def test_what_a_partition_spent_and_forgot_belongs_to_no_loop():
+    log = Log()
+    log.write(state("", "budget", {"spent": 2}, 3))
+    log.write(state("", "forgotten", {"n": 1}, 3))
+    history = log.history()
+    assert (history.entities(), history.parts(""), history.names("")) == ([], {}, [])
+    assert (history.part("", "budget"), history.part("", "forgotten")) == ({"spent": 2}, {"n": 1})
+
+
 def test_where_one_loop_serves_all_lines_keep_the_keys_of_their_events():
     log = Log()
     for sequence, key in enumerate(["ann", None, "bob"]):

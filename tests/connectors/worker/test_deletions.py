@@ -10,9 +10,8 @@ from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory, StateError
 from connectors.wire.codec import encode
 from connectors.wire.inbound import retraction_key
-from connectors.wire.state_records import History, line_of, records_of_part, state
+from connectors.wire.state_records import FORGOTTEN, History, line_of, records_of_part, state
 from connectors.worker.compatibility import UnfitTopicsError
-from connectors.worker.losses import FORGOTTEN
 from streamgp import SkepticalClassifier, isgp
 from streamgp.interactive.messages import Answer, Cancel
 from streamgp.interactive.rebuild import head_around

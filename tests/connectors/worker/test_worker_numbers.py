@@ -210,5 +210,5 @@ def test_other_programs_take_the_budget_for_no_loop():
     put(topics, *events(6))
     work(topics, model=model(), total_budget=AtMost(2))
     histories = histories_of(everything(topics, "state", "consensus"))
-    assert histories[0].parts("")["budget"] == {"spent": 2}
+    assert histories[0].part("", "budget") == {"spent": 2}
     assert {loop.entity for loop in loops_in(histories, keyed=True)} == set(KEYS)
