@@ -90,9 +90,7 @@ from streamgp.common.signatures import narrowed
 from streamgp.interactive.conversation_record import Conversation, GivenLabel, MisfitError
 from streamgp.interactive.learner import (
     ComparesAnswers,
-    CountsPending,
     FoundDrift,
-    KnowsNames,
     PredictedTarget,
     SkepticalLearner,
     as_finding_drifts,
@@ -244,8 +242,6 @@ class InteractiveLoop(RestartableLoop):
     """
 
     # Those of `RestartableLoop`, and:
-    # _counting   the model, if it takes pending answers into account
-    # _known      the model, if it tells which names it knows
     # _judge      the model, if it judges annotators by the labels of others
     # _rollback   undoes the current input if it fails
     # _segments   where conversations were published; knows whether anything has changed since
@@ -284,8 +280,6 @@ class InteractiveLoop(RestartableLoop):
         self._segments = self._memory.segments
         self._drifting = as_finding_drifts(model)
         self._n_drifts: int | None = None
-        self._counting = narrowed(model, CountsPending)
-        self._known = narrowed(model, KnowsNames)
         self._judge = narrowed(model, JudgesAnnotators)
 
     def _new_moderator(self) -> Moderator:
@@ -359,7 +353,7 @@ class InteractiveLoop(RestartableLoop):
         event_id, x, model = event.event_id, event.x, self.model
         try:
             # Before anything changes: a new name would be a feature from then on.
-            excess = excess_of_features(self._known, x, self.people)
+            excess = excess_of_features(self._moderator.knows_names, x, self.people)
             excess = excess or excess_of_label(model, x, event.y, self.people)
             if excess is not None:
                 return [rejected(event_id, event.key, "excessive", excess, now)]
@@ -409,7 +403,8 @@ class InteractiveLoop(RestartableLoop):
         along, the shared budget is spent, or no other open question is less useful. The budget is
         only told later what has come of it.
         """
-        decision, shared_budget = self._wish(event, now), self._moderator.shared_budget
+        moderator = self._moderator
+        decision, shared_budget = moderator.wish(event, now), moderator.shared_budget
         if event.y is not None and decision.ask:
             decision = decision.refused_by("volunteered")
         elif shared_budget is not None:
@@ -493,7 +488,7 @@ class InteractiveLoop(RestartableLoop):
     def _process_answer(self, answer: Answer, record: Conversation, now: float) -> list[Message]:
         """Process an answer that fits a conversation."""
         excess = excess_of_answer(
-            self.model, self._known, record, answer, self.people, self.quarantined
+            self.model, self._moderator.knows_names, record, answer, self.people, self.quarantined
         )
         if excess is not None:
             return [rejected(answer.answer_id, answer.key, "excessive", excess, now)]
@@ -912,18 +907,6 @@ class InteractiveLoop(RestartableLoop):
     def n_open(self) -> int:
         """Number of requests that wait for an answer."""
         return len(self._memory.open_ones())
-
-    def _wish(self, event: Event, now: float) -> Decision:
-        """Return whether the model wants to ask about an event, given the open questions."""
-        x, event_id, counting = event.x, event.event_id, self._counting
-        pending = () if counting is None else self._memory.pending()
-        if counting is None or not pending:
-            return self.model.query_one(x, event_id=event_id, now=now)
-        shared = self._moderator.shared_budget
-        scores_all = shared is not None and shared.compares_scores
-        return counting.query_one(
-            x, event_id=event_id, now=now, pending=pending, scores_all=scores_all
-        )
 
     def _cancel_if_clear(self, messages: list[Message], now: float) -> list[Message]:
         """Take back the label requests whose answer has become clear from a label just learned."""

@@ -63,7 +63,7 @@ from streamgp.interactive.validation import as_label, plain_excerpt
 
 if TYPE_CHECKING:
     from streamgp.base import Decision, Doubt
-    from streamgp.interactive.messages import Request
+    from streamgp.interactive.messages import Event, Request
 
 
 # A label that is upheld although it is wrong with more than this probability is also put to a
@@ -140,6 +140,8 @@ class Moderator(SavedModerator):
         Writes the consensus log.
     rollback
         Undoes the current input; told of each conversation before it changes.
+    knows_names
+        The model, if it tells which names it knows; else None.
     shared_budget
         A budget for the questions of several loops together, besides the model's; None for none.
     written_at
@@ -160,7 +162,7 @@ class Moderator(SavedModerator):
         self._counting = narrowed(model, CountsPending)
         self._hears_outcomes = narrowed(model, HearsOutcomes)
         self._comparing = narrowed(model, ComparesAnswers)
-        self._knows_names = narrowed(model, KnowsNames)
+        self.knows_names = narrowed(model, KnowsNames)
         self.consensus = Consensus(model, self.journal, self.lines)
         self.rollback = Rollback(self)
         self._expires_after_s = rules.expires_after_s
@@ -170,6 +172,18 @@ class Moderator(SavedModerator):
     def quarantined(self) -> tuple[str, ...]:
         """Annotators in quarantine whom the rules do not exempt by now, in the order named."""
         return self.quarantine.in_force(self._people)
+
+    def wish(self, event: Event, now: float) -> Decision:
+        """Return whether the model wants to ask about an event, given the open questions."""
+        x, event_id, counting = event.x, event.event_id, self._counting
+        pending = () if counting is None else self.memory.pending()
+        if counting is None or not pending:
+            return self.model.query_one(x, event_id=event_id, now=now)
+        shared = self.shared_budget
+        scores_all = shared is not None and shared.compares_scores
+        return counting.query_one(
+            x, event_id=event_id, now=now, pending=pending, scores_all=scores_all
+        )
 
     def ask(
         self, record: Conversation, decision: Decision, now: float, *, back: bool = False
@@ -255,9 +269,9 @@ class Moderator(SavedModerator):
         self, record: Conversation, annotator: str, *, was_asked: bool
     ) -> tuple[str, ...] | None:
         """Return who is not asked about a first label; None if no one is to be asked."""
-        if self._knows_names is None or not self._people.may_be_quarantined(annotator):
+        if self.knows_names is None or not self._people.may_be_quarantined(annotator):
             return None
-        names = self._knows_names.annotators()
+        names = self.knows_names.annotators()
         among = [name for name in names if name is not None and name not in self.quarantined]
         if was_asked:
             return self.quarantine.barred(annotator, among)
