@@ -20,6 +20,8 @@ BEING_RECOVERED = "being recovered"
 """Replaces the fingerprint while state is recovered; no configuration has this one."""
 BEING_RESTORED = "being restored"
 """Replaces the fingerprint while a backup is restored."""
+BEING_REBUILT = "being rebuilt"
+"""Replaces the fingerprint while learners are exchanged."""
 ON_FLINK = "on Flink"
 """Replaces the fingerprint while Flink keeps what is learned, and the topic `state` does not
 count."""
@@ -180,6 +182,11 @@ def check_signed(
     check_group(partition, theirs, group)
     names = dict.fromkeys([*ours, WINDOWS])  # only one side may have windows
     differing = [name for name in names if name != SETTINGS and theirs.get(name) != ours.get(name)]
+    if differing == ["fingerprint"] and theirs.get("fingerprint") == BEING_REBUILT:
+        raise ChangedConfigurationError(
+            f"partition {partition} is being rebuilt: an earlier `streamgp rebuild` was "
+            "interrupted; run it again"
+        )
     if differing:
         there = ", ".join(f"{name} {theirs.get(name)!s:.16}" for name in differing)
         here = ", ".join(f"{name} {ours.get(name)}" for name in differing)

@@ -24,6 +24,7 @@ from connectors.topics import COMPACTED, Outgoing
 from connectors.wire import state_records
 from connectors.wire.state_records import History
 from connectors.worker.compatibility import (
+    BEING_REBUILT,
     UnfitTopicsError,
     check_signed,
     signature,
@@ -256,8 +257,6 @@ LEARNER_SETTINGS = (
     "challenge", "review", "reservoir", "budget", "total_budget", "questions",
 )  # fmt: skip
 """Sections of a worker's configuration that define a learner."""
-BEING_REBUILT = "being rebuilt"
-"""Replaces the fingerprint while learners are exchanged; no configuration has this one."""
 
 
 def rebuild_learners(
