@@ -150,7 +150,7 @@ def _flaw_of_field(plain: dict[str, Any], error: str, kind: type) -> str:
     what, _, path = error.partition(" - at `$.")
     out_of_range = what == "Number out of range"
     is_good = _is_channel if path.startswith("excerpt") else _is_scalar
-    path, value = _follow(plain, path.rstrip("`"), is_finite if out_of_range else is_good)
+    path, value = _follow(plain, path.rstrip("`"), all_finite if out_of_range else is_good)
     if expected := _EXPECTED.fullmatch(what):
         kinds = expected[1].replace("`", "").replace(" | ", " or ")
         if path.endswith("_at"):
@@ -190,10 +190,10 @@ def _follow(value: Any, path: str, is_good: Callable[[Any], bool]) -> tuple[str,
     return path, value
 
 
-def is_finite(value: Any) -> bool:
+def all_finite(value: Any) -> bool:
     """Return whether all numbers at any depth are finite."""
     if isinstance(value, dict | list | tuple):
-        return all(map(is_finite, value.values() if isinstance(value, dict) else value))
+        return all(map(all_finite, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, float) or isfinite(value)
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from connectors.topics import COMPACTED, Outgoing, Record, TopicName
 from connectors.wire.codec import MAX_BYTES, DecodeError, decode, encode
-from connectors.wire.explain import is_finite, one_line
+from connectors.wire.explain import all_finite, one_line
 from streamgp.interactive.keyed import BUDGET
 from streamgp.interactive.messages import LabelledExample, Retraction
 
@@ -210,7 +210,7 @@ def records_of_part(entity: str, name: str, value: Any | None, partition: int) -
 def _encoded(entity: str, name: str, value: Any) -> bytes:
     data = _encoder.encode(_State(type="state", version=1, key=entity, name=name, value=value))
     # The encoder writes null for a number that is not finite.
-    if b"null" in data and _may_be_infinite(value) and not is_finite(value):
+    if b"null" in data and _may_be_infinite(value) and not all_finite(value):
         raise ValueError(f"state {name!r} of {entity!r} must hold finite numbers only")
     return data
 

@@ -39,7 +39,7 @@ from streamgp.interactive.state.serialize import HEAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class StoredLoop:
     """Contents of the topics about one loop.
 
     Parameters
@@ -67,7 +67,7 @@ def histories_of(records: Iterable[Record]) -> dict[int, History]:
     return dict(sorted(histories.items()))
 
 
-def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learned]:
+def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[StoredLoop]:
     """Yield the loops in the topics.
 
     Raises
@@ -91,7 +91,7 @@ def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Learn
                     f"the topics were written by workers with worker.keyed = {expected}; set it in "
                     "the configuration"
                 )
-            yield Learned(partition=partition, entity=entity, parts=parts, lines=lines)
+            yield StoredLoop(partition=partition, entity=entity, parts=parts, lines=lines)
 
 
 # --- Losses in the topics of a deployment, detected from outside the workers.

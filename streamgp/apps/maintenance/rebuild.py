@@ -32,7 +32,7 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.settings import configuration_of
 from streamgp.apps.console import agreed, aligned, in_one_line, number, progress, tell
-from streamgp.apps.deployment.contents import Learned, check_whole, histories_of, loops_in
+from streamgp.apps.deployment.contents import StoredLoop, check_whole, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     all_of,
     check_idle,
@@ -400,7 +400,7 @@ def _compared(
     return rows, heads
 
 
-def _head(loop: Learned, model: Model, fresh: Model) -> State:
+def _head(loop: StoredLoop, model: Model, fresh: Model) -> State:
     try:
         return head_around(model, loop.parts, loop.lines, fresh)
     except (SnapshotError, TypeError) as error:

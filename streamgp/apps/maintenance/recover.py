@@ -49,7 +49,7 @@ from connectors.worker.losses import Losses, forgotten_in
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import (
-    Learned,
+    StoredLoop,
     histories_of,
     loops_in,
     losses_of,
@@ -299,7 +299,7 @@ def _unfit(loops: LoopSettings, partition: int, history: History) -> str | None:
     return None
 
 
-def _flaw(loops: LoopSettings, loop: Learned, history: History) -> str | None:
+def _flaw(loops: LoopSettings, loop: StoredLoop, history: History) -> str | None:
     """Return why the state of one learner cannot be restored, None if it can."""
     flaw = Losses(loop.partition, history).look(loop.entity, loop.parts, loop.lines)
     if flaw is not None:
@@ -330,7 +330,7 @@ def _refused(topics: Topics, loops: LoopSettings) -> _Refused:
     return found
 
 
-def _quarantine(loop: Learned, history: History, refused: _Refused) -> Quarantine:
+def _quarantine(loop: StoredLoop, history: History, refused: _Refused) -> Quarantine:
     """Reconstruct the quarantine of a learner from all remaining evidence.
 
     The evidence is the head, even of an older state; labels that were taken back; and answers
@@ -393,7 +393,7 @@ def _recovered(
 
 def _recovered_parts(
     loops: LoopSettings,
-    loop: Learned,
+    loop: StoredLoop,
     lines: Sequence[LabelledExample],
     quarantine: Quarantine,
 ) -> dict[str, Any]:
@@ -410,7 +410,7 @@ def _recovered_parts(
         raise click.ClickException(f"{loop.name!r}: {error}; nothing was changed") from None
 
 
-def _state(loop: Learned, parts: Mapping[str, Any], names: Sequence[str]) -> list[Outgoing]:
+def _state(loop: StoredLoop, parts: Mapping[str, Any], names: Sequence[str]) -> list[Outgoing]:
     """Return the records of a learner's state, and nulls for its other records."""
     partition, entity = loop.partition, loop.entity
     records = [
