@@ -407,25 +407,16 @@ def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
     if any(e.privileged is not None for e in examples):
         # Omitted if there are none, as in earlier versions: snapshots stay the same.
         body["privileged"] = [e.privileged and plain_features(e.privileged) for e in examples]
-    if any(e.answer is not None for e in examples):
-        body["answers"] = [
-            None
-            if a is None
-            else [
-                a.y,
-                a.annotator,
-                a.upheld,
-                *((a.second and (a.second.y, a.second.annotator)) or ()),
-            ]
-            for a in (e.answer for e in examples)
-        ]
-    unasked = [n for n, e in enumerate(examples) if e.answer and not e.answer.was_asked]
+    answers = [e.answer for e in examples]
+    if any(answers):
+        body["answers"] = [answer and _plain_answer(answer) for answer in answers]
+    unasked = [n for n, answer in enumerate(answers) if answer and not answer.was_asked]
     if unasked:
         body["unasked"] = unasked
     corrected = [
-        [n, e.answer.corrected]
-        for n, e in enumerate(examples)
-        if e.answer and e.answer.corrected is not None
+        [n, answer.corrected]
+        for n, answer in enumerate(answers)
+        if answer and answer.corrected is not None
     ]
     if corrected:
         body["corrected"] = corrected
@@ -434,6 +425,12 @@ def plain_examples(examples: Sequence[Example]) -> tuple[State, bytes]:
         return {**body, "x": [plain_features(e.x) for e in examples]}, b""
     pack = Struct(f"<{len(names)}d").pack
     return {**body, "names": names}, b"".join([pack(*e.x.values()) for e in examples])
+
+
+def _plain_answer(answer: SettledAnswer) -> list[Any]:
+    second = answer.second
+    said = [] if second is None else [second.y, second.annotator]
+    return [answer.y, answer.annotator, answer.upheld, *said]
 
 
 def _common_names(examples: Sequence[Example]) -> list[str] | None:
