@@ -200,7 +200,7 @@ def _fields(
     value, at = _bytes(data, at)
     n_headers, at = _number(data, at)
     if n_headers < 0:
-        raise kafka_errors.CorruptRecordError("a record has fewer than no headers")
+        raise kafka_errors.CorruptRecordError("a record has a negative number of headers")
     headers = []
     for _ in range(n_headers):
         # What `_bytes` does, inlined twice: most numbers in a record are sizes of its headers.

@@ -394,7 +394,7 @@ class KeyedLoops:
         for key, of_key in lines.items():
             loop = self._loop(key)
             if loop is None:
-                raise ValueError(f"log must be of keys that were seen, got {_no_key(key)}")
+                raise ValueError(f"log must be of keys that were seen, got {key!r}")
             relearned = loop.retract(annotator, of_key, now, since=since)
             if relearned.messages or relearned.retraction is not None:
                 found[key] = relearned
@@ -408,7 +408,7 @@ class KeyedLoops:
         self._last = None
         loop = self._loop(key)
         if loop is None:
-            raise ValueError(f"key must be one that was seen, got {_no_key(key)}")
+            raise ValueError(f"key must be one that was seen, got {key!r}")
         relearned = loop.reinstate(retraction, log, now)
         self._update(self._home(key), loop)
         return relearned

@@ -56,6 +56,13 @@ def test_unknown_key_is_rejected_and_gets_no_learner(loops):
     assert len(loops.loops) == 0
 
 
+def test_a_log_of_an_unknown_key_is_refused_by_its_name(loops):
+    _, line = loops.on_event(event("ann", y="a"), 0.0)
+    fresh = KeyedLoops(ScriptedLearner())
+    with pytest.raises(ValueError, match="log must be of keys that were seen, got 'ann'"):
+        fresh.retract("ann", [line], now=1.0)
+
+
 def test_malformed_input_of_a_new_key_gets_no_learner(loops):
     [rejected] = loops.on_event(event("eve", event_id=""), 0.0)
     assert (rejected.fault, rejected.key) == ("malformed", "eve")
