@@ -362,8 +362,9 @@ class Outbound:
 
     Examples
     --------
-    >>> outbox = Outbound("/streamgp/rooms", keyed=True)
-    >>> record = outbox.message(Expired(request_id="e1/label", event_id="e1", key="ann", at=3.0), 2)
+    >>> outbound = Outbound("/streamgp/rooms", keyed=True)
+    >>> expired = Expired(request_id="e1/label", event_id="e1", key="ann", at=3.0)
+    >>> record = outbound.message(expired, 2)
     >>> record.topic, record.partition, record.key, dict(record.headers)["ce_id"]
     ('requests', 2, b'ann', b'ann/e1/label/expired')
 

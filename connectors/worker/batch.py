@@ -136,7 +136,7 @@ class Results:
         self.exchanges: list[Exchange] = []
         self._entity = loops.entity
         self._keeps_exchanges = keeps_exchanges
-        self._outbox = Outbound(source, keyed=loops.keyed, names=names)
+        self._outbound = Outbound(source, keyed=loops.keyed, names=names)
 
     def take(
         self,
@@ -213,7 +213,7 @@ class Results:
 
     def _encoded(self, messages: Iterable[Message], number: int) -> list[Outgoing | None]:
         """Return the record of each message, None for a `Rejected` and for a `Retraction`."""
-        write = self._outbox.message
+        write = self._outbound.message
         return [None if m.__class__ in _WITHOUT_RECORD else write(m, number) for m in messages]
 
     def count_row(self) -> None:
@@ -224,11 +224,11 @@ class Results:
     def add_dead_letter(self, rejected: Rejected, cause: Record | None, number: int) -> None:
         """Write a dead letter."""
         self.counts["dead_letters"] += 1
-        self.out.append(self._outbox.dead_letter(rejected, cause, number))
+        self.out.append(self._outbound.dead_letter(rejected, cause, number))
 
     def erase(self, key: bytes, number: int) -> None:
         """Delete a line of the consensus log."""
-        self.out.append(self._outbox.erase(key, number))
+        self.out.append(self._outbound.erase(key, number))
 
     def forget(self, entity: str, number: int) -> None:
         """Drop the unwritten state and log lines of an entity that has been forgotten.
@@ -260,7 +260,7 @@ class Results:
             self.erase(key, number)
         for line in lines:
             self.counts["learned"] += 1
-            self.out.append(self._outbox.message(line, number))
+            self.out.append(self._outbound.message(line, number))
         partition.n_forgotten += 1  # earlier snapshots cannot be merged
 
     def _take_back(self, partition: Partition, retraction: Retraction) -> None:

@@ -181,7 +181,7 @@ class EventProducer:
         self.n_rejected = 0
         self.reasons: list[str] = []
         self._pace = pace
-        self._outbox = Outbound(SOURCE, keyed=keyed)
+        self._outbound = Outbound(SOURCE, keyed=keyed)
         self._n_taught = n_taught
         self._clock = clock
         self._sleep = sleep
@@ -245,7 +245,7 @@ class EventProducer:
         if row.number <= self._n_taught:
             message = replace(message, y=message.truth)
         try:
-            return self._outbox.message(message, None)
+            return self._outbound.message(message, None)
         except ValueError as error:
             self._reject(f"row {row.number}: {error}")
             return None

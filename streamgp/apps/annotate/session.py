@@ -256,7 +256,7 @@ class Answering:
         self._face = face
         self._sender = sender
         self._clock = clock
-        self._outbox = Outbound(SOURCE, keyed=settings.keyed, signatures=settings.signatures)
+        self._outbound = Outbound(SOURCE, keyed=settings.keyed, signatures=settings.signatures)
         self._choices = Choices()
         self._hidden = HiddenLabels()
         self._question: Question | None = None
@@ -448,7 +448,7 @@ class Answering:
             self._send(undone.message, undone.question.partition)
 
     def _send(self, answer: Answer, partition: int | None) -> None:
-        record = self._outbox.message(answer, partition)  # refused if its key was removed
+        record = self._outbound.message(answer, partition)  # refused if its key was removed
         self._live.keep(answer, self._clock())
         self._sender.send(record)
 

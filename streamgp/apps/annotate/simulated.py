@@ -229,7 +229,7 @@ class ScheduledAnswers:
     # _unsure   answers that may not be stored, with their partition
     def __init__(self, *, keyed: bool, signatures: Signatures | None) -> None:
         self.n_answered = self.n_challenges = self.n_declined = 0
-        self._outbox = Outbound(SOURCE, keyed=keyed, signatures=signatures)
+        self._outbound = Outbound(SOURCE, keyed=keyed, signatures=signatures)
         self._waiting: list[tuple[float, int, Question, Answer]] = []
         self._unsure: list[tuple[Answer, int | None]] = []
         self._n_added = 0
@@ -275,7 +275,7 @@ class ScheduledAnswers:
         n = len(self._unsure)
         if n:
             for answer, partition in self._unsure:
-                writer.send(self._outbox.message(answer, partition))
+                writer.send(self._outbound.message(answer, partition))
             writer.flush()
             self._unsure.clear()
         return n

@@ -510,7 +510,7 @@ def _moved(
     target: _Target,
 ) -> list[Outgoing]:
     """Return the records to write, except the configuration."""
-    outbox = Outbound(source_of(group), keyed=loops.keyed)
+    outbound = Outbound(source_of(group), keyed=loops.keyed)
     records: list[Outgoing] = []
     for (topic, partition), kept in sorted(contents.items(), reverse=True):
         for record in kept:
@@ -518,12 +518,12 @@ def _moved(
                 question = _request_of(record.value)
                 if question is not None:
                     to = target.of(loops.entity(question.key), partition)
-                    records.append(outbox.message(question, to))
+                    records.append(outbound.message(question, to))
                 continue
             entity, *names = parts_of(record.key)
             to = target.of(entity, partition)
             if topic == "consensus":
-                records.append(_line(record, outbox, to))
+                records.append(_line(record, outbound, to))
             elif not _is_converted(entity, names[0], target.is_alike):
                 records.append(replace(record, partition=to))
     if not target.is_alike:
@@ -565,11 +565,11 @@ def _is_converted(entity: str, name: str, is_alike: bool) -> bool:
     return not is_alike and ((not entity and name == BUDGET) or name.startswith(EARLY))
 
 
-def _line(record: Outgoing, outbox: Outbound, partition: int) -> Outgoing:
+def _line(record: Outgoing, outbound: Outbound, partition: int) -> Outgoing:
     """Return a line of the consensus log with a worker's headers."""
     if record.value is None:
         return replace(record, partition=partition)
-    written = outbox.message(line_of(record.key, record.value), partition)
+    written = outbound.message(line_of(record.key, record.value), partition)
     return replace(record, partition=partition, headers=written.headers)
 
 

@@ -180,7 +180,7 @@ def _without_unreadable(
     The histories are as they will be afterwards. Where inputs cannot be written to `consensus`, a
     null is a worker's own, which no worker reads as a request; then the learner is rebuilt.
     """
-    outbox = Outbound(source_of(there.group), keyed=there.config.worker.keyed)
+    outbound = Outbound(source_of(there.group), keyed=there.config.worker.keyed)
     nulls = []
     flaws: dict[str, None] = {}  # all rows of a key have the same one
     for partition, history in histories.items():
@@ -189,7 +189,7 @@ def _without_unreadable(
         for topic, key, what in every:
             null = Outgoing(topic=topic, partition=partition, key=key, value=None)
             if topic == "consensus" and there.is_in_directory:
-                null = outbox.erase(key, partition)
+                null = outbound.erase(key, partition)
             history.append(null)
             nulls.append(null)
             flaws[printable(what)] = None
@@ -354,7 +354,7 @@ def _recovered(
 ) -> Recovered:
     """Rebuild the state of all learners that have lost it."""
     out: list[Outgoing] = []
-    outbox = Outbound(source_of(group), keyed=loops.keyed)
+    outbound = Outbound(source_of(group), keyed=loops.keyed)
     n_learners = n_kept = n_examples = n_renumbered = 0
     n_quarantined: Counter[str] = Counter()
     with progress() as show:
@@ -375,7 +375,7 @@ def _recovered(
             rewritten = lines[kept.index(False) :] if False in kept else []
             quarantine = _quarantine(loop, history, refused)
             parts = _recovered_parts(loops, loop, lines, quarantine)
-            out += [outbox.message(line, loop.partition) for line in rewritten]
+            out += [outbound.message(line, loop.partition) for line in rewritten]
             out += _state(loop, parts, history.names(loop.entity))
             n_learners += 1
             n_examples += int(parts[HEAD]["learned"])
