@@ -76,7 +76,7 @@ class GivenLabel(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SentRequest:
     """Record of a label request or a challenge that was sent.
 
     `threshold` is what the score of the event had to exceed, if the question is taken back when it
@@ -155,7 +155,7 @@ class Conversation(msgspec.Struct, eq=False, gc=False):
     # is_plain      whether the features are known to be plain JSON values: needed often.
     event: Event
     state: State = "seen"
-    request: Question | None = None
+    request: SentRequest | None = None
     label: GivenLabel | None = None
     standing: str | None = None
     standing_by: str | None = None
@@ -265,7 +265,7 @@ class Conversation(msgspec.Struct, eq=False, gc=False):
         return self.asked_back_at is not None
 
     @property
-    def open_request(self) -> Question | None:
+    def open_request(self) -> SentRequest | None:
         """The question about the event that waits for an answer."""
         return self.request if self.state in _OPEN else None
 

@@ -20,8 +20,8 @@ from streamgp.interactive.conversation_record import (
     Conversation,
     GivenLabel,
     MisfitError,
-    Question,
     SecondQuestion,
+    SentRequest,
     input_of,
     is_of_second,
     label_given,
@@ -604,7 +604,7 @@ class Moderator(SavedModerator):
     ) -> None:
         if self.written_at is not None:
             self.memory.hold(record, self.written_at - request.requested_at)
-        record.request = Question(
+        record.request = SentRequest(
             request_id=request.request_id,
             expires_at=request.expires_at,
             threshold=threshold,

@@ -24,8 +24,8 @@ from streamgp.interactive.consensus_log import by_sequence, read_on, settled_ans
 from streamgp.interactive.conversation_record import (
     Conversation,
     GivenLabel,
-    Question,
     SecondQuestion,
+    SentRequest,
 )
 from streamgp.interactive.event_store import PlainRecord
 from streamgp.interactive.learner import SkepticalLearner
@@ -286,7 +286,7 @@ def record_of(
     if saved.request is not None:
         request = msgspec.structs.asdict(saved.request)
         deadline = request.pop("deadline")
-        record.request = Question(**request)
+        record.request = SentRequest(**request)
     record.standing_by = record.labelled_by if saved.standing_by is None else saved.standing_by
     names = saved.answered_by or [record.standing_by] * len(saved.answer_ids)
     record.answers = tuple(zip(names, saved.answer_ids, strict=True))
