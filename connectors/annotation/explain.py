@@ -73,7 +73,7 @@ class _OfKey:
         typed = self.labels[line.event_id] = typed_label(label)
         in_class = self.by_class.setdefault(typed, {})
         for name, value in line.x.items():
-            if is_number(value):
+            if _is_number(value):
                 for means in (self.overall, in_class):
                     means.setdefault(name, _Moments()).add(value)
 
@@ -83,7 +83,7 @@ class _OfKey:
         if typed is None:
             return
         for means in (self.overall, self.by_class[typed]):
-            for name in [name for name in line.x if name in means and is_number(line.x[name])]:
+            for name in [name for name in line.x if name in means and _is_number(line.x[name])]:
                 means[name].remove(line.x[name])
                 if not means[name].n:
                     del means[name]
@@ -93,7 +93,7 @@ class _OfKey:
     def rank(self, name: FeatureName, value: Any) -> tuple[bool, float, float]:
         """Return the sort key of a feature of an event; see `Averages.order`."""
         overall = self.overall.get(name)
-        if overall is None or not is_number(value):
+        if overall is None or not _is_number(value):
             return True, 0.0, 0.0
         means = [means[name] for means in self.by_class.values() if name in means]
         between = sum(of_class.n * (of_class.mean - overall.mean) ** 2 for of_class in means)
@@ -110,7 +110,7 @@ class _OfKey:
         squares = []
         for name, value in x.items():
             of_class, overall = means.get(name), self.overall.get(name)
-            if of_class is None or overall is None or not is_number(value):
+            if of_class is None or overall is None or not _is_number(value):
                 continue
             std = of_class.std if of_class.n >= _FEWEST else overall.std
             gap = value - of_class.mean
@@ -194,7 +194,7 @@ class Averages:
         return self._of.get(key) or _OfKey()
 
 
-def is_number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     """Return whether a feature can be averaged."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -495,6 +495,6 @@ def _named(values: Mapping[Any, Any], names: Sequence[str]) -> Any:
 
 
 def _is_place(latitude: Any, longitude: Any) -> bool:
-    if not (is_number(latitude) and is_number(longitude)):
+    if not (_is_number(latitude) and _is_number(longitude)):
         return False
     return bool(abs(latitude) <= 90.0 and abs(longitude) <= 180.0)

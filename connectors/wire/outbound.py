@@ -86,7 +86,7 @@ def cut_cause(cause: Record) -> tuple[Record, Sequence[tuple[str, bytes]]]:
     return kept, [(TRUNCATED, b"%d" % size), *told]
 
 
-def check_whole(letter: Record) -> None:
+def check_uncut(letter: Record) -> None:
     """Refuse a dead letter that does not contain all of its input.
 
     Raises
@@ -247,7 +247,7 @@ def resend(record: Record) -> Outgoing:
             f"dead-letters:{record.partition}:{record.offset} came of no input that could be sent "
             f"again: {letter.error:.200}"
         )
-    check_whole(record)
+    check_uncut(record)
     return Outgoing(
         topic=cause.topic,
         # By its key, as it should have been; but the key of a consensus line contains more than

@@ -149,7 +149,7 @@ def errors_of(
     ]
 
 
-def check_whole(topics: Topics, group: str, histories: Mapping[int, History]) -> None:
+def check_complete(topics: Topics, group: str, histories: Mapping[int, History]) -> None:
     """Refuse topics that have lost what was learned.
 
     Raises

@@ -184,7 +184,7 @@ def _consistent_contents(
             for partition, history in histories.items():
                 check_signed(partition, history.configuration, loops.configuration, there.group)
             try:
-                _check_whole(histories)
+                _check_complete(histories)
                 return checkpoint, found, histories, _waiting(histories, loops, at)
             except (HistoryError, UnfitTopicsError):
                 if n == _N_TRIES or not are_at_work:
@@ -343,7 +343,7 @@ def _histories(contents: Contents) -> dict[int, History]:
     return dict(sorted(histories.items()))
 
 
-def _check_whole(histories: Mapping[int, History]) -> None:
+def _check_complete(histories: Mapping[int, History]) -> None:
     for partition, history in histories.items():
         if (lost := losses_in(partition, history).error()) is not None:
             raise lost
@@ -401,7 +401,7 @@ def restore(config_file: Path, directory: Path, *, yes: bool, broker: str | None
         n_partitions = there.topics.n_partitions()
         try:
             histories = _histories(contents)
-            _check_whole(histories)
+            _check_complete(histories)
             target = _Target(n_partitions=n_partitions, is_alike=len(histories) == n_partitions)
             signed = _signed(histories, loops, there.group, target)
             if not target.is_alike:

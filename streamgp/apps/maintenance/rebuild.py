@@ -32,7 +32,7 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.settings import configuration_of
 from streamgp.apps.console import agreed, aligned, in_one_line, number, progress, tell
-from streamgp.apps.deployment.contents import StoredLoop, check_whole, histories_of, loops_in
+from streamgp.apps.deployment.contents import StoredLoop, check_complete, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     all_of,
     check_idle,
@@ -283,7 +283,7 @@ def rebuild_learners(
         reader = stack.enter_context(closing(there.topics.reader(COMPACTED)))
         histories = histories_of(all_of(reader, what="reading"))
         with readable_topics(there.config):
-            check_whole(there.topics, there.group, histories)
+            check_complete(there.topics, there.group, histories)
             found = {n: history.configuration for n, history in histories.items()}
             total = total_budget_of(config, source=str(learner_file))
             windows = build_windows(config, label="y", source=str(config_file))

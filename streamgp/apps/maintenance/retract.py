@@ -29,7 +29,7 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import agreed, in_one_line, number, progress
-from streamgp.apps.deployment.contents import check_whole, histories_of, loops_in
+from streamgp.apps.deployment.contents import check_complete, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     PATIENCE_S,
     Deployment,
@@ -176,7 +176,7 @@ def _is_kept_by_flink(
     signed = {n: h.configuration for n, h in histories.items() if h.configuration is not None}
     on_flink = any(map(is_on_flink, signed.values()))
     if not on_flink:
-        check_whole(there.topics, there.group, histories)
+        check_complete(there.topics, there.group, histories)
     for partition, theirs in signed.items():
         with in_one_line(UnfitTopicsError):
             if on_flink:  # only the job knows the configuration
