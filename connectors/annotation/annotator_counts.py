@@ -8,8 +8,7 @@ from itertools import pairwise
 from math import inf
 from statistics import median
 
-from connectors.annotation.inbox import RequestKey
-from connectors.annotation.open_questions import Latest
+from connectors.annotation.open_questions import Latest, RequestKey
 from connectors.annotation.timeline import is_same
 from streamgp.base import Label, QuestionsLeft
 from streamgp.interactive.messages import Answer, Challenge

@@ -20,8 +20,8 @@ from urllib.parse import quote, unquote
 from connectors.annotation.annotator_counts import AnnotatorCounts, Progress
 from connectors.annotation.cards import Card, CardMaker, card_id, request_of
 from connectors.annotation.explain import Averages, Shares, shares_of
-from connectors.annotation.inbox import AnnotationInbox, RequestKey, key_of
-from connectors.annotation.open_questions import EventKey, Latest, Order, Question
+from connectors.annotation.inbox import AnnotationInbox
+from connectors.annotation.open_questions import EventKey, Latest, Order, Question, RequestKey
 from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.annotation.replies import (
@@ -267,7 +267,7 @@ class AnnotationDesk:
         question = question or self._inbox.next(now, annotator, only_key=only_key, where=is_free)
         if question is None:
             return None
-        self._leases[key_of(question)] = (annotator, now + LEASE_S)
+        self._leases[question.request_key] = (annotator, now + LEASE_S)
         return self._card(question, annotator, now, only_key)
 
     def peek(
@@ -455,7 +455,7 @@ class AnnotationDesk:
         question = self._waiting_question(annotator, card_id, now)
         self._inbox.skip(question, annotator)
         if self._holder(question, now) == annotator:
-            del self._leases[key_of(question)]
+            del self._leases[question.request_key]
 
     def rename(
         self,
@@ -590,12 +590,11 @@ class AnnotationDesk:
 
     def _holder(self, question: Question, now: float) -> str | None:
         """Return the annotator to whom a question is leased, None if it is not leased."""
-        holder, until = self._leases.get(key_of(question), (None, -inf))
+        holder, until = self._leases.get(question.request_key, (None, -inf))
         return holder if until > now else None
 
     def _id_of(self, question: Question) -> str:
-        key, request_id = key_of(question)
-        return card_id(key, request_id, keyed=self._keyed)
+        return card_id(*question.request_key, keyed=self._keyed)
 
     def _public_id(self, key: str | None, answer_id: str) -> str:
         """Return the id of an answer across all keys; the id of a reply is already unique."""
@@ -637,7 +636,7 @@ class AnnotationDesk:
             labels_elsewhere=self.labels_elsewhere(request.key) if only_key is None else (),
             shares=self._shares.get((request.key, request.event_id)),
             budget_left=self._budget.left(request.key, now),
-            lease_until=self._leases[key_of(question)][1] if is_mine else None,
+            lease_until=self._leases[question.request_key][1] if is_mine else None,
             changeable=changeable,
         )
 
@@ -661,7 +660,7 @@ class AnnotationDesk:
         answer = self._inbox.answer(
             question, y, now, annotator=annotator, answer_id=answer_id, **details
         )
-        self._leases.pop(key_of(question), None)
+        self._leases.pop(question.request_key, None)
         return self._accepted(answer, question.partition)
 
     def _accepted(self, answer: Answer | None, partition: int | None) -> Accepted:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from heapq import merge, nlargest
 from itertools import chain
 from math import inf, nextafter
-from typing import Any, TypeAlias
+from typing import Any
 from unicodedata import normalize
 
 from connectors.annotation.open_questions import (
@@ -28,6 +28,7 @@ from connectors.annotation.open_questions import (
     Order,
     Question,
     Rank,
+    RequestKey,
     rank_of,
 )
 from connectors.annotation.own_answers import (
@@ -55,9 +56,6 @@ from streamgp.interactive.messages import (
     second_ids,
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
-
-RequestKey: TypeAlias = tuple[str | None, str]
-"""A key and a request id."""
 
 
 class AnnotationInbox:
@@ -204,9 +202,9 @@ class AnnotationInbox:
         A request that is read two turns after its answer counts as new.
         """
         self._waiting.turn_over()
-        waiting = {key_of(question) for question in self._waiting}
+        waiting = {question.request_key for question in self._waiting}
         for annotator, skipped in list(self._skipped.items()):
-            theirs = waiting.union(key_of(q) for q in self._reopened(-inf, annotator))
+            theirs = waiting.union(q.request_key for q in self._reopened(-inf, annotator))
             self._skipped[annotator] = {key: n for key, n in skipped.items() if key in theirs}
             if not self._skipped[annotator]:
                 del self._skipped[annotator]
@@ -234,10 +232,10 @@ class AnnotationInbox:
         found: list[Question] = []
         later: list[Question] = []
         for question in filter(where, self._open(now, annotator, only_key)):
-            (later if key_of(question) in skipped else found).append(question)
+            (later if question.request_key in skipped else found).append(question)
             if len(found) == most:
                 return found
-        later.sort(key=lambda q: skipped[key_of(q)])
+        later.sort(key=lambda q: skipped[q.request_key])
         return (found + later)[:most]
 
     def next(
@@ -285,7 +283,7 @@ class AnnotationInbox:
             is_theirs = self.may_answer(waiting, annotator)
             return waiting if is_theirs and self._is_in_time(waiting, now) else None
         theirs = self._reopened(now, annotator)
-        return next((q for q in theirs if key_of(q) == (key, request_id)), None)
+        return next((q for q in theirs if q.request_key == (key, request_id)), None)
 
     def is_open(self, question: Question, now: float, annotator: str | None) -> bool:
         """Return whether a question still waits for an answer."""
@@ -293,7 +291,7 @@ class AnnotationInbox:
         if waiting is not None:
             return self._is_in_time(waiting, now)
         theirs = self._reopened(now, annotator)
-        return key_of(question) in map(key_of, theirs)
+        return any(each.request_key == question.request_key for each in theirs)
 
     def may_answer(self, question: Question, annotator: str | None) -> bool:
         """Return whether an annotator may answer a question; a program that only reads sees all."""
@@ -352,8 +350,8 @@ class AnnotationInbox:
     def skip(self, question: Question, annotator: str) -> None:
         """Move a question behind all others."""
         skipped = self._skipped.setdefault(annotator, {})
-        skipped.pop(key_of(question), None)
-        skipped[key_of(question)] = next(reversed(skipped.values()), 0) + 1
+        skipped.pop(question.request_key, None)
+        skipped[question.request_key] = next(reversed(skipped.values()), 0) + 1
 
     def unskip(self, annotator: str) -> Question | None:
         """Undo an annotator's last skip; return the question, None if none was skipped."""
@@ -432,7 +430,7 @@ class AnnotationInbox:
         undone = own.undo(now, answer, answer_id=answer_id)
         if undone.message is not None:
             self._take_answer(undone.message, now)
-        self._skipped.get(annotator, {}).pop(key_of(undone.question), None)
+        self._skipped.get(annotator, {}).pop(undone.question.request_key, None)
         return undone
 
     def change(self, answer: Answer, now: float) -> Question:
@@ -777,11 +775,6 @@ def _forgotten(answer: Answer) -> CannotUndoError:
 
 def _rank(question: Question) -> Rank:
     return rank_of(question.request)
-
-
-def key_of(question: Question) -> RequestKey:
-    """Return the key and the request id of a question."""
-    return question.request.key, question.request.request_id
 
 
 def _in_order(labels: set[Typed]) -> list[Label]:

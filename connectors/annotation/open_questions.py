@@ -24,6 +24,8 @@ V = TypeVar("V")
 
 EventKey: TypeAlias = tuple[str | None, str]
 """A key and an event id."""
+RequestKey: TypeAlias = tuple[str | None, str]
+"""A key and a request id."""
 
 Rank: TypeAlias = tuple[bool, float, str, str]
 Place: TypeAlias = tuple[Rank, EventKey]
@@ -91,6 +93,11 @@ class Question:
     partition: int | None = None
     supersedes: str | None = None
     delayed_s: float = 0.0
+
+    @property
+    def request_key(self) -> RequestKey:
+        """The key and the id of the request."""
+        return self.request.key, self.request.request_id
 
 
 def rank_of(request: Request) -> Rank:

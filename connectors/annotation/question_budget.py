@@ -11,8 +11,7 @@ from __future__ import annotations
 import copy
 from weakref import ref
 
-from connectors.annotation.inbox import RequestKey
-from connectors.annotation.open_questions import Latest
+from connectors.annotation.open_questions import Latest, RequestKey
 from streamgp.base import CountingBudget, Decision, QuestionsLeft
 from streamgp.common.budget_account import BudgetAccount
 from streamgp.interactive.messages import (

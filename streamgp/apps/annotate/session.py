@@ -14,7 +14,7 @@ import click
 
 from connectors.annotation.explain import Averages
 from connectors.annotation.feed import TopicFeed
-from connectors.annotation.inbox import AnnotationInbox, key_of
+from connectors.annotation.inbox import AnnotationInbox
 from connectors.annotation.label_text import shown_label
 from connectors.annotation.open_questions import Order, Question
 from connectors.annotation.own_answers import CannotUndoError
@@ -313,7 +313,7 @@ class Answering:
         inbox, annotator = self._live.inbox, self._annotator
         if self._question is not None and not inbox.is_open(self._question, now, annotator):
             about = printable(self._question.request.event_id)
-            why = inbox.why_ended(*key_of(self._question))
+            why = inbox.why_ended(*self._question.request_key)
             reason = "" if why is None else f": {printable(why)}"
             self._note = f"the question about event {about} has ended{reason}"
             self._question = None
