@@ -23,7 +23,6 @@ from typing import Any
 from unicodedata import normalize
 
 from connectors.annotation.open_questions import (
-    EventKey,
     OpenQuestions,
     Order,
     Question,
@@ -45,6 +44,7 @@ from streamgp.interactive.messages import (
     Answer,
     Cancel,
     Challenge,
+    EventKey,
     Expired,
     Input,
     LabelledExample,

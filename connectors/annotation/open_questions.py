@@ -17,13 +17,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
-from streamgp.interactive.messages import ASKED_AGAIN, LabelRequest, Request
+from streamgp.interactive.messages import ASKED_AGAIN, EventKey, LabelRequest, Request
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-EventKey: TypeAlias = tuple[str | None, str]
-"""A key and an event id."""
 RequestKey: TypeAlias = tuple[str | None, str]
 """A key and a request id."""
 

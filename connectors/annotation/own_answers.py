@@ -15,10 +15,10 @@ from math import inf, nextafter
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 
-from connectors.annotation.open_questions import EventKey, Question
+from connectors.annotation.open_questions import Question
 from connectors.wire.inbound import MAX_NAME
 from streamgp.base import Label
-from streamgp.interactive.messages import Answer, Challenge, Request
+from streamgp.interactive.messages import Answer, Challenge, EventKey, Request
 
 PAGE = "page/"
 """Prefix of answer ids that a desk's clients have chosen."""

@@ -10,7 +10,7 @@ from streamgp.metrics.conversation import AnnotatorAgreement
 
 if TYPE_CHECKING:
     from streamgp.base import Label, State
-    from streamgp.interactive.messages import LabelledExample
+    from streamgp.interactive.messages import EventKey, LabelledExample
 
 N_REMEMBERED = 100_000
 """Number of events whose first answers are kept: a second answer concerns a recent event."""
@@ -49,10 +49,8 @@ class AgreementCounts:
     #          labels
     # _pairs   agreement by the names of two annotators; self-agreement under the same name twice
     def __init__(self) -> None:
-        self._first: OrderedDict[tuple[str | None, str], tuple[Label, str]] = OrderedDict()
-        self._second: OrderedDict[tuple[str | None, str], tuple[str, str, Label, Label]] = (
-            OrderedDict()
-        )
+        self._first: OrderedDict[EventKey, tuple[Label, str]] = OrderedDict()
+        self._second: OrderedDict[EventKey, tuple[str, str, Label, Label]] = OrderedDict()
         self._pairs: dict[tuple[str, str], AnnotatorAgreement] = {}
 
     @property
@@ -75,9 +73,7 @@ class AgreementCounts:
             if len(self._first) > N_REMEMBERED:
                 self._first.popitem(last=False)
 
-    def compare(
-        self, event: tuple[str | None, str], first: tuple[Label, str], second: tuple[Label, str]
-    ) -> None:
+    def compare(self, event: EventKey, first: tuple[Label, str], second: tuple[Label, str]) -> None:
         """Count two answers about an event, each a label and its annotator."""
         (y, one), (said, other) = sorted((first, second), key=lambda answer: answer[1])
         self._note(event, one, other, y, said)
@@ -140,15 +136,13 @@ class AgreementCounts:
                 found.append((names, one))
         return found
 
-    def _note(
-        self, event: tuple[str | None, str], one: str, other: str, y: Label, said: Label
-    ) -> None:
+    def _note(self, event: EventKey, one: str, other: str, y: Label, said: Label) -> None:
         self._pairs.setdefault((one, other), AnnotatorAgreement()).update(y, said)
         self._second[event] = one, other, y, said
         if len(self._second) > N_REMEMBERED:
             self._second.popitem(last=False)
 
-    def _take_back(self, event: tuple[str | None, str]) -> None:
+    def _take_back(self, event: EventKey) -> None:
         """Uncount the second answer about an event: it was replaced or withdrawn."""
         counted = self._second.pop(event, None)
         if counted is not None:

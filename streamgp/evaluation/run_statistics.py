@@ -23,6 +23,7 @@ from streamgp.interactive.messages import (
     Answer,
     Challenge,
     Event,
+    EventKey,
     Expired,
     LabelledExample,
     LabelRequest,
@@ -31,7 +32,7 @@ from streamgp.interactive.messages import (
     Rejected,
     Retraction,
 )
-from streamgp.interactive.recent_events import EventName, RecentEvents
+from streamgp.interactive.recent_events import RecentEvents
 
 if TYPE_CHECKING:
     from streamgp.base import Label, State, Target
@@ -168,9 +169,9 @@ class RunStatistics:
         self._tolerances = Tolerances() if target == "number" else None
         self._baselines: Any = NumberBaselines() if target == "number" else ClassBaselines()
         self._truths: RecentEvents[tuple[Label, float]] = RecentEvents(horizon_s, self._is_needed)
-        self._held: dict[EventName, Label] = {}
-        self._contested: dict[EventName, tuple[Label, str | None]] = {}
-        self._pending: dict[EventName, None] = {}
+        self._held: dict[EventKey, Label] = {}
+        self._contested: dict[EventKey, tuple[Label, str | None]] = {}
+        self._pending: dict[EventKey, None] = {}
 
     def event(self, event: Event) -> None:
         """Count an event and remember its truth."""
@@ -446,7 +447,7 @@ class RunStatistics:
         answers = self.annotators.setdefault(retraction.annotator, FirstAnswers())
         answers.note_quarantine(len(retraction.own))
 
-    def _judge(self, name: EventName, learned: tuple[Label, str | None], w: float) -> None:
+    def _judge(self, name: EventKey, learned: tuple[Label, str | None], w: float) -> None:
         """Count a first answer: the one contested, or what was learned if none was."""
         contested = name in self._pending
         self._pending.pop(name, None)
@@ -458,7 +459,7 @@ class RunStatistics:
             contested=contested,
         )
 
-    def _judge_again(self, name: EventName) -> None:
+    def _judge_again(self, name: EventKey) -> None:
         """Count the challenge of a first answer that was counted when it was learned."""
         del self._pending[name]
         given, annotator = self._contested[name]
@@ -470,11 +471,11 @@ class RunStatistics:
     def _is_wrong(self, y: Label, truth: Label, tolerance: float) -> bool:
         return y != truth if self._tolerances is None else is_off(y, truth, tolerance)
 
-    def _is_needed(self, name: EventName) -> bool:
+    def _is_needed(self, name: EventKey) -> bool:
         """Whether lines of the log may still be about an event beyond the horizon."""
         return name in self._held or name in self._contested or name in self._pending
 
-    def _count(self, name: EventName, step: int) -> None:
+    def _count(self, name: EventKey, step: int) -> None:
         known, label = self._truths.get(name), self._held.get(name)
         if known is None or label is None:
             return

@@ -13,6 +13,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from streamgp.base import Decision, Features, FrozenStruct, Label, Neighbour
 
+EventKey: TypeAlias = tuple[str | None, str]
+"""The key and the id of an event."""
+
 Origin: TypeAlias = Literal["asked", "upheld", "revised", "volunteered", "withdrawn", "aggregated"]
 """How a label came into the consensus log.
 

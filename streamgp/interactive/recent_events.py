@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from streamgp.interactive.deadlines import DeadlineQueue
-from streamgp.interactive.messages import Event
+from streamgp.interactive.messages import Event, EventKey
 
-EventName: TypeAlias = tuple[str | None, str]
-"""A key and an event id."""
 Value = TypeVar("Value")
 
 
-def _not_needed(_: EventName) -> bool:
+def _not_needed(_: EventKey) -> bool:
     return False
 
 
@@ -45,18 +43,18 @@ class RecentEvents(Generic[Value]):
     def __init__(
         self,
         horizon_s: float | None = None,
-        is_needed: Callable[[EventName], bool] = _not_needed,  # no lambda: it is pickled
+        is_needed: Callable[[EventKey], bool] = _not_needed,  # no lambda: it is pickled
     ) -> None:
         self._horizon_s = horizon_s
         self._is_needed = is_needed
-        self._of: dict[EventName, Value] = {}
-        self._horizons: DeadlineQueue[EventName] = DeadlineQueue()
+        self._of: dict[EventKey, Value] = {}
+        self._horizons: DeadlineQueue[EventKey] = DeadlineQueue()
         self._told = -inf
 
-    def __iter__(self) -> Iterator[EventName]:
+    def __iter__(self) -> Iterator[EventKey]:
         return iter(self._of)
 
-    def __contains__(self, name: EventName) -> bool:
+    def __contains__(self, name: EventKey) -> bool:
         return name in self._of
 
     def put(self, event: Event, value: Value) -> None:
@@ -73,11 +71,11 @@ class RecentEvents(Generic[Value]):
         self._horizons.set(name, event.occurred_at + self._horizon_s)
         self._told = event.occurred_at
 
-    def get(self, name: EventName) -> Value | None:
+    def get(self, name: EventKey) -> Value | None:
         """Return the value of an event, None if there is none."""
         return self._of.get(name)
 
-    def discard(self, name: EventName) -> None:
+    def discard(self, name: EventKey) -> None:
         """Forget the value of an event, if there is one."""
         self._of.pop(name, None)
         self._horizons.clear(name)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from connectors.annotation.feed import Told, TopicFeed, understood
 from connectors.annotation.inbox import AnnotationInbox
-from connectors.annotation.open_questions import EventKey, Question
+from connectors.annotation.open_questions import Question
 from connectors.tables.cells import (
     is_integer_text,
     is_missing,
@@ -53,7 +53,14 @@ from streamgp.config.load import with_annotators
 from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.interactive.event_windows import EventWindows
-from streamgp.interactive.messages import Answer, Challenge, Event, LabelledExample, LabelRequest
+from streamgp.interactive.messages import (
+    Answer,
+    Challenge,
+    Event,
+    EventKey,
+    LabelledExample,
+    LabelRequest,
+)
 from streamgp.simulation.annotators import AnnotatorPanel, NamedAnnotator
 
 # --- True labels of events for simulated annotators: from a file, or from the events themselves.

@@ -22,7 +22,6 @@ from unicodedata import normalize
 import click
 import msgspec
 
-from connectors.annotation.open_questions import EventKey
 from connectors.topics import COMPACTED, Record, TopicName
 from connectors.wire.codec import DecodeError, message_in
 from connectors.wire.inbound import read, taken_back
@@ -40,6 +39,7 @@ from streamgp.interactive.messages import (
     Answer,
     Cancel,
     Challenge,
+    EventKey,
     Expired,
     Input,
     LabelledExample,

@@ -26,7 +26,13 @@ from streamgp.apps.deployment.deployment import everything, readable_topics, vis
 from streamgp.common.printable import path_text, printable
 from streamgp.common.private_files import write_private
 from streamgp.interactive.consensus_log import by_event, in_force, labelled_by
-from streamgp.interactive.messages import Challenge, LabelledExample, LabelRequest, event_time
+from streamgp.interactive.messages import (
+    Challenge,
+    EventKey,
+    LabelledExample,
+    LabelRequest,
+    event_time,
+)
 
 Format: TypeAlias = Literal["csv", "jsonl"]
 Row: TypeAlias = dict[str, Any]
@@ -91,7 +97,7 @@ def rows_of(records: Iterable[Record], *, numbers: bool = False) -> list[Row]:
         If a label cannot be read.
 
     """
-    occurred_at: dict[tuple[str | None, str], float] = {}
+    occurred_at: dict[EventKey, float] = {}
     # By partition and entity, event and revision. A key is forgotten, and an event loses its
     # label, as soon as a null requests it, even if no worker has read that yet.
     held: dict[tuple[int, str], dict[str, dict[int, Record]]] = {}
@@ -155,7 +161,7 @@ def _may_change_type(labels: Sequence[Any]) -> bool:
     return not (are_numbers or are_words)
 
 
-def _time_in(record: Record) -> dict[tuple[str | None, str], float]:
+def _time_in(record: Record) -> dict[EventKey, float]:
     """Return when the event of a question occurred, by key and event; empty for other records."""
     message = message_in(record.value)
     if not isinstance(message, LabelRequest | Challenge):

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, replace
 
 from connectors.annotation.inbox import AnnotationInbox
-from connectors.annotation.open_questions import EventKey, Latest
+from connectors.annotation.open_questions import Latest
 from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import RetractionRequest, TakenBack, read
@@ -29,6 +29,7 @@ from streamgp.interactive.messages import (
     Cancel,
     Challenge,
     Event,
+    EventKey,
     Expired,
     Input,
     LabelledExample,
