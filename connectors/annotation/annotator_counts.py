@@ -8,9 +8,10 @@ from itertools import pairwise
 from math import inf
 from statistics import median
 
-from connectors.annotation.open_questions import Latest, RequestKey
+from connectors.annotation.open_questions import RequestKey
 from connectors.annotation.timeline import is_same
 from streamgp.base import Label, QuestionsLeft
+from streamgp.common.latest import Latest
 from streamgp.interactive.messages import Answer, Challenge
 
 SEEN_S = 120.0

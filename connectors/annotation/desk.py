@@ -21,7 +21,7 @@ from connectors.annotation.annotator_counts import AnnotatorCounts, Progress
 from connectors.annotation.cards import Card, CardMaker, card_id, request_of
 from connectors.annotation.explain import Averages, Shares, shares_of
 from connectors.annotation.inbox import AnnotationInbox
-from connectors.annotation.open_questions import Latest, Order, Question, RequestKey
+from connectors.annotation.open_questions import Order, Question, RequestKey
 from connectors.annotation.own_answers import PAGE, CannotUndoError, derived_id
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.annotation.replies import (
@@ -37,6 +37,7 @@ from connectors.annotation.replies import (
 )
 from connectors.annotation.timeline import Moment, is_same
 from streamgp.base import Label
+from streamgp.common.latest import Latest
 from streamgp.interactive.messages import (
     Answer,
     Challenge,

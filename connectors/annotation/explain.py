@@ -15,9 +15,9 @@ from math import inf, sqrt
 from typing import Any, Final, TypeAlias
 
 from connectors.annotation.label_text import shown_label
-from connectors.annotation.open_questions import Latest
 from connectors.annotation.timeline import Typed, typed_label
 from streamgp.base import FeatureName, Features, Label, Neighbour
+from streamgp.common.latest import Latest
 from streamgp.common.running_stats import Moments
 from streamgp.interactive.messages import (
     ASKED_AGAIN,

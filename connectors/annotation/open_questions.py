@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace, merge
 from math import inf
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from streamgp.base import Label
+from streamgp.common.latest import Latest
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import ASKED_AGAIN, EventKey, LabelRequest, Request
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 RequestKey: TypeAlias = tuple[str | None, str]
 """A key and a request id."""
@@ -37,36 +35,6 @@ N_PREDICTED = 20_000
 """Number of events whose predicted class is kept for questions about them."""
 MAX_PAST = 500_000
 """Number of events remembered as settled, besides as many older ones."""
-
-
-class Latest(dict[K, V]):
-    """A dictionary that keeps the `most` items that were put last.
-
-    Examples
-    --------
-    >>> latest = Latest(2)
-    >>> for name in (("ann", "e1"), ("bob", "e2"), ("ann", "e1"), ("ann", "e3")):
-    ...     latest.put(name, 0)
-    >>> list(latest)
-    [('ann', 'e1'), ('ann', 'e3')]
-
-    """
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def put(self, name: K, value: V) -> None:
-        """Put an item at the end, and drop the first one if there are too many."""
-        self.pop(name, None)
-        self[name] = value
-        if len(self) > self._most:
-            del self[next(iter(self))]
-
-    def forget(self: Latest[tuple[Any, str], Any], key: str | None) -> None:
-        """Drop the items of a key, if their names begin with it."""
-        for name in [name for name in self if name[0] == key]:
-            del self[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

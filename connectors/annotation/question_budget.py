@@ -11,9 +11,10 @@ from __future__ import annotations
 import copy
 from weakref import ref
 
-from connectors.annotation.open_questions import Latest, RequestKey
+from connectors.annotation.open_questions import RequestKey
 from streamgp.base import CountingBudget, Decision, QuestionsLeft
 from streamgp.common.budget_account import BudgetAccount
+from streamgp.common.latest import Latest
 from streamgp.interactive.messages import (
     Answer,
     Cancel,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from streamgp.common.latest import Latest
 from streamgp.common.printable import printable
 from streamgp.metrics.conversation import AnnotatorAgreement
 
@@ -49,8 +49,8 @@ class AgreementCounts:
     #          labels
     # _pairs   agreement by the names of two annotators; self-agreement under the same name twice
     def __init__(self) -> None:
-        self._first: OrderedDict[EventKey, tuple[Label, str]] = OrderedDict()
-        self._second: OrderedDict[EventKey, tuple[str, str, Label, Label]] = OrderedDict()
+        self._first: Latest[EventKey, tuple[Label, str]] = Latest(N_REMEMBERED)
+        self._second: Latest[EventKey, tuple[str, str, Label, Label]] = Latest(N_REMEMBERED)
         self._pairs: dict[tuple[str, str], AnnotatorAgreement] = {}
 
     @property
@@ -67,11 +67,10 @@ class AgreementCounts:
             first = self._first.get(event)
             if line.annotator is not None and y is not None and first is not None:
                 self.compare(event, first, (y, line.annotator))
-        elif line.probability_wrong is not None and line.y is not None:
-            if line.said is not None and line.first_by is not None:
-                self._first[event] = line.said, line.first_by
-            if len(self._first) > N_REMEMBERED:
-                self._first.popitem(last=False)
+        elif line.probability_wrong is None or line.y is None:
+            return  # no first label of its event
+        elif line.said is not None and line.first_by is not None:
+            self._first.put(event, (line.said, line.first_by))
 
     def compare(self, event: EventKey, first: tuple[Label, str], second: tuple[Label, str]) -> None:
         """Count two answers about an event, each a label and its annotator."""
@@ -138,9 +137,7 @@ class AgreementCounts:
 
     def _note(self, event: EventKey, one: str, other: str, y: Label, said: Label) -> None:
         self._pairs.setdefault((one, other), AnnotatorAgreement()).update(y, said)
-        self._second[event] = one, other, y, said
-        if len(self._second) > N_REMEMBERED:
-            self._second.popitem(last=False)
+        self._second.put(event, (one, other, y, said))
 
     def _take_back(self, event: EventKey) -> None:
         """Uncount the second answer about an event: it was replaced or withdrawn."""

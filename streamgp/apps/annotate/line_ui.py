@@ -13,11 +13,11 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from connectors.annotation.open_questions import Latest
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.choices import IN_A_LINE
 from streamgp.apps.annotate.commands import Command, UnclearLineError, line_of
 from streamgp.apps.console import Incoming
+from streamgp.common.latest import Latest
 
 if TYPE_CHECKING:
     from connectors.annotation.open_questions import Question

@@ -48,6 +48,7 @@ from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.deployment import visit
 from streamgp.apps.recorded_logs import prefixes
 from streamgp.base import Label
+from streamgp.common.latest import Latest
 from streamgp.config.build import build_annotator, build_labelled_windows
 from streamgp.config.load import with_annotators
 from streamgp.config.settings import WorkerConfig
@@ -163,8 +164,8 @@ class Truths:
     # _labels   every label once
     def __init__(self, given: dict[str, Label] | None = None) -> None:
         self.given = given
-        self._unasked: dict[EventKey, Label | None] = {}
-        self._asked: dict[EventKey, Label | None] = {}
+        self._unasked: Latest[EventKey, Label | None] = Latest(MAX_TRUTHS)
+        self._asked: Latest[EventKey, Label | None] = Latest(MAX_TRUTHS)
         self._labels: dict[tuple[type, Label], Label] = {}
 
     def labels(self) -> Iterable[Label]:
@@ -176,8 +177,7 @@ class Truths:
         y = event.y if event.truth is None else event.truth
         if y is not None and not isinstance(y, float):  # numbers may all differ
             y = self._labels.setdefault((type(y), y), y)
-        self._unasked[event.key, event.event_id] = y
-        _shrink(self._unasked)
+        self._unasked.put((event.key, event.event_id), y)
 
     def knows(self, key: str | None, event_id: str) -> bool:
         """Return whether an event has been seen, with or without a label."""
@@ -190,24 +190,17 @@ class Truths:
             return self.given.get(event_id)
         event = (key, event_id)
         if event in self._unasked:
-            self._asked[event] = self._unasked.pop(event)
-            _shrink(self._asked)
+            self._asked.put(event, self._unasked.pop(event))
         return self._asked.get(event)
 
     def settle(self, key: str | None, event_id: str) -> None:
         """Record that there is no open question about an event at the moment."""
         event = (key, event_id)
         if event in self._asked:
-            self._unasked[event] = self._asked.pop(event)
-            _shrink(self._unasked)
+            self._unasked.put(event, self._asked.pop(event))
 
     def __len__(self) -> int:
         return len(self._unasked) + len(self._asked)
-
-
-def _shrink(labels: dict[EventKey, Label | None]) -> None:
-    while len(labels) > MAX_TRUTHS:
-        del labels[next(iter(labels))]
 
 
 # --- Answers: held until they are due, then sent to the broker.

@@ -25,8 +25,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from connectors.annotation.open_questions import Latest
 from streamgp.apps.page.invites import Invites, Person
+from streamgp.common.latest import Latest
 
 MAX_BODY = 64 * 1024
 """The largest body of a request, in bytes."""

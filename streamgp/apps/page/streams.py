@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from connectors.annotation.open_questions import Latest
 from streamgp.apps.page.invites import Person
+from streamgp.common.latest import Latest
 
 MOST_GIVEN = 20
 """Number of recent cards for which a browser is told when they are gone."""

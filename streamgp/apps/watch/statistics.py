@@ -11,7 +11,6 @@ from collections import Counter, deque
 from dataclasses import dataclass, replace
 
 from connectors.annotation.inbox import AnnotationInbox
-from connectors.annotation.open_questions import Latest
 from connectors.topics import WORKER_INPUTS, Record, TopicName
 from connectors.wire.codec import DecodeError, decode
 from connectors.wire.inbound import RetractionRequest, TakenBack, read
@@ -19,6 +18,7 @@ from connectors.wire.outbound import Letter, letter_of
 from connectors.wire.signatures import Signatures
 from streamgp.base import Label, Target
 from streamgp.common.feature_values import is_number
+from streamgp.common.latest import Latest
 from streamgp.evaluation.agreement import AgreementCounts
 from streamgp.evaluation.counts import NumberErrors, Tolerances, is_off
 from streamgp.interactive.conversation_record import question_of
