@@ -147,9 +147,9 @@ def demo(
 def _show_page(bind: str, annotator: str | None, *, raw: bool, opens_browser: bool) -> None:
     """Play the stream until a signal closes the page."""
     check_installed()
+    from streamgp.apps.log import start_log
     from streamgp.apps.page.program import serve_alone
     from streamgp.apps.replay.demo_stream import DemoStream
-    from streamgp.apps.worker.logging import start_log
 
     address = address_of(bind)
     start_log("text")

@@ -12,7 +12,7 @@ from streamgp.apps.console import Stop, leave
 from streamgp.cli.options import WholeNumber, broker_option, config_argument, log_format_option
 
 if TYPE_CHECKING:
-    from streamgp.apps.worker.logging import LogFormat
+    from streamgp.apps.log import LogFormat
 
 
 @click.command()
@@ -88,7 +88,7 @@ def flink(
     the job failed: start it again.
     """
     from connectors.worker.logging import say
-    from streamgp.apps.worker.logging import start_log
+    from streamgp.apps.log import start_log
 
     settings = {}
     for each in flink:

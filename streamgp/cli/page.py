@@ -20,8 +20,8 @@ from streamgp.cli.options import (
 from streamgp.config.validation import parse_bind
 
 if TYPE_CHECKING:
+    from streamgp.apps.log import LogFormat
     from streamgp.apps.page.program import Address
-    from streamgp.apps.worker.logging import LogFormat
 
 DEFAULT_BIND = "127.0.0.1:8080"
 _NEEDED = ("starlette", "uvicorn")
@@ -151,7 +151,7 @@ def page(
     Exit status: 0 stopped by SIGTERM, 2 wrong usage, 75 lost the broker: answers could not be
     sent (browsers send them again), 130 interrupted by Ctrl-C.
     """
-    from streamgp.apps.worker.logging import start_log
+    from streamgp.apps.log import start_log
 
     if annotator is not None and invites_file is not None:
         raise click.UsageError("--as requires no login and so no --invites; leave one of them out")

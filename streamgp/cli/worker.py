@@ -13,7 +13,7 @@ from streamgp.apps.console import Stop, leave
 from streamgp.cli.options import Number, broker_option, config_argument, log_format_option
 
 if TYPE_CHECKING:
-    from streamgp.apps.worker.logging import LogFormat
+    from streamgp.apps.log import LogFormat
 
 
 @click.command()
@@ -82,7 +82,7 @@ def run(
      129, 130, 143  ended at once by a second signal
     """
     from connectors.worker.logging import say
-    from streamgp.apps.worker.logging import start_log
+    from streamgp.apps.log import start_log
 
     start_log(log_format)
     # Before slow imports: a signal must not arrive before its handler is installed.

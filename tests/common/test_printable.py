@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from connectors.annotation.label_text import shown_label
 from connectors.wire.explain import one_line
+from streamgp.apps.log import TextLines
 from streamgp.apps.replay.engine import row_of
-from streamgp.apps.worker.logging import TextLines
 from streamgp.common.printable import HiddenLabels, hidden_characters, printable
 from streamgp.interactive import RunStatistics
 from streamgp.report.html import foreign

@@ -1,4 +1,4 @@
-"""Log of a worker: one line per event, for people or for machines.
+"""Log of a program that runs on: one line per event, for people or for machines.
 
 A line has a time, a level, the name of the event and its fields, but never features, answers or
 labels. On a terminal it is text, elsewhere one JSON object.

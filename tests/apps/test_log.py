@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from connectors.worker.logging import say
-from streamgp.apps.worker.logging import LogFormat, start_log
+from streamgp.apps.log import LogFormat, start_log
 
 pytestmark = pytest.mark.usefixtures("logging_as_it_was")
 
