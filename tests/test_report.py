@@ -8,8 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from streamgp.report.charts import Curve, draw_curves
-from streamgp.report.html import amount
-from streamgp.report.tables import Row, table
+from streamgp.report.tables import Row, amount, table
 
 
 def row(name: str = "skeptical GP", **changes: object) -> Row:

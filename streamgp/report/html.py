@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from streamgp.common.printable import cut, printable
+from streamgp.report.tables import amount, short
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -104,18 +105,6 @@ def setting(value: object) -> Markup:
     return foreign(value if isinstance(value, str) else json.dumps(value))
 
 
-def short(y: object) -> object:
-    """Return a label, floats rounded to six significant digits.
-
-    Examples
-    --------
-    >>> short(1.23456789), short("den")
-    (1.23457, 'den')
-
-    """
-    return float(f"{y:.6g}") if isinstance(y, float) else y
-
-
 def count(n: float) -> str:
     """Return a count as text, in groups of three digits from 10 000 on.
 
@@ -126,27 +115,6 @@ def count(n: float) -> str:
 
     """
     return f"{n:.0f}" if n < 10_000 else f"{n:,.0f}".replace(",", NARROW_SPACE)
-
-
-def amount(value: float | None) -> str:
-    """Return a number in three significant digits, from 1000 to ten millions in whole units.
-
-    A dash for None.
-
-    Examples
-    --------
-    >>> amount(0.01234), amount(1234.5), amount(1.42e11), amount(None)
-    ('0.0123', '1234', '1.42e+11', '-')
-
-    """
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if is_in_whole_units(value) else f"{value:.3g}"
-
-
-def is_in_whole_units(value: float) -> bool:
-    """Whether `amount` writes a number in whole units; 999.5 has four digits once it is rounded."""
-    return 999.5 <= abs(value) < 1e7
 
 
 def percent(share: float | None, digits: int = 0) -> str:

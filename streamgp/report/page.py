@@ -13,8 +13,9 @@ from typing import Any
 
 from streamgp.base import Label
 from streamgp.report.charts import Chart, Line, chart
-from streamgp.report.html import amount, count, foreign, percent, render
+from streamgp.report.html import count, foreign, percent, render
 from streamgp.report.run import Calibration, Confusion, Outcome, Progress, Run
+from streamgp.report.tables import amount
 
 N_CLASSES = 30
 """Number of classes with a row and a column of their own in the confusion matrix."""

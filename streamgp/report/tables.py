@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamgp.common.printable import printable
-from streamgp.report.html import amount, is_in_whole_units
 
 MINIMAL_WIDTH = 80
 LARGE = 1000.0
@@ -152,10 +151,53 @@ def _fixed(value: float | None, digits: int = 3) -> str:
 
 
 def _significant(value: float | None) -> str:
-    whole = value is None or is_in_whole_units(value)
+    whole = value is None or _is_in_whole_units(value)
     return amount(value) if whole else f"{value:#.3g}".removesuffix(".")
 
 
-def percent(value: float | None) -> str:
-    """Return a share as a percentage, `-` for None."""
-    return "-" if value is None else f"{100 * value:.0f} %"
+# --- Numbers as text, for tables and sentences.
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Return a share in percent, a dash for None.
+
+    Examples
+    --------
+    >>> percent(0.126), percent(0.126, digits=1), percent(None)
+    ('13 %', '12.6 %', '-')
+
+    """
+    return "-" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def amount(value: float | None) -> str:
+    """Return a number in three significant digits, from 1000 to ten millions in whole units.
+
+    A dash for None.
+
+    Examples
+    --------
+    >>> amount(0.01234), amount(1234.5), amount(1.42e11), amount(None)
+    ('0.0123', '1234', '1.42e+11', '-')
+
+    """
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if _is_in_whole_units(value) else f"{value:.3g}"
+
+
+def _is_in_whole_units(value: float) -> bool:
+    """Whether `amount` writes a number in whole units; 999.5 has four digits once it is rounded."""
+    return 999.5 <= abs(value) < 1e7
+
+
+def short(y: object) -> object:
+    """Return a label, floats rounded to six significant digits.
+
+    Examples
+    --------
+    >>> short(1.23456789), short("den")
+    (1.23457, 'den')
+
+    """
+    return float(f"{y:.6g}") if isinstance(y, float) else y

@@ -34,7 +34,7 @@ from streamgp.interactive.messages import (
     Challenge,
     Request,
 )
-from streamgp.report.html import amount
+from streamgp.report.tables import amount
 
 # --- Legend: the labels and commands below a question with their keys, as many per line as fit.
 

@@ -47,7 +47,7 @@ from streamgp.interactive.messages import (
     Message,
     Retraction,
 )
-from streamgp.report.html import short
+from streamgp.report.tables import short
 
 Kind: TypeAlias = Literal[
     "asked", "said", "refused", "ended", "doubted", "learned", "retracted", "reinstated", "outdated"

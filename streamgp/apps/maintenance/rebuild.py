@@ -59,7 +59,7 @@ from streamgp.interactive.rebuild import head_around
 from streamgp.interactive.state.serialize import HEAD
 from streamgp.interactive.state.snapshot import SnapshotError
 from streamgp.interactive.teaching import Taught, teach
-from streamgp.report.html import amount
+from streamgp.report.tables import amount
 
 # --- Two learners taught the same examples, and their comparison.
 

@@ -20,8 +20,7 @@ from streamgp.config.rules import section
 from streamgp.config.settings import Annotator, Config, Questions
 from streamgp.evaluation import RunStatistics
 from streamgp.evaluation.run_statistics import SCORES
-from streamgp.report.html import amount
-from streamgp.report.tables import LARGE, text_table
+from streamgp.report.tables import LARGE, amount, text_table
 
 AT_RANDOM, ALL_CLEAN = "asked at random", "all labels, clean"
 _LEVEL = 0.95

@@ -29,7 +29,7 @@ from streamgp.config.settings import WorkerConfig
 from streamgp.config.validation import ConfigError
 from streamgp.evaluation.agreement import agreement_lines
 from streamgp.interactive.messages import Challenge, event_time
-from streamgp.report.html import amount
+from streamgp.report.tables import amount, percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -142,9 +142,9 @@ def _accuracy(watching: Watching) -> str:
         return _errors(watching)
     recent = ""
     if watching.n_scored > N_LAST:
-        recent = f", {_percent(watching.recent_accuracy)} of the last {N_LAST}"
+        recent = f", {percent(watching.recent_accuracy, digits=1)} of the last {N_LAST}"
     return (
-        f"{_percent(watching.accuracy)} of {number(watching.n_scored, 'prediction')} "
+        f"{percent(watching.accuracy, digits=1)} of {number(watching.n_scored, 'prediction')} "
         f"whose truth is known{recent}"
     )
 
@@ -166,7 +166,7 @@ def _errors(watching: Watching) -> str:
 def _label_rate(watching: Watching) -> str:
     asked = f"{number(watching.n_asked, 'label request')}"
     predictions = number(watching.n_predictions, "prediction")
-    return f"{_percent(watching.label_rate)}: {asked} for {predictions}"
+    return f"{percent(watching.label_rate, digits=1)}: {asked} for {predictions}"
 
 
 def _open(watching: Watching, now: float) -> str:
@@ -249,10 +249,6 @@ def _troubles(troubles: Sequence[str]) -> list[Part]:
     if not troubles:
         return []
     return [Part(name="inputs", lines=[printable(line) for line in troubles], is_alarming=True)]
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 # --- Following the topics, for `streamgp watch`.
