@@ -88,14 +88,20 @@ def digits():
     ],
 )
 def test_passive_learners_know_as_many_labels_in_every_round(digits, method):
-    judged = dataclasses.replace(digits, X_test=digits.X_test[:20], y_test=digits.y_test[:20])
-    played = game.play(judged, "paper", method, 1)
+    small = dataclasses.replace(
+        digits,
+        X=digits.X[:100],
+        y=digits.y[:100],
+        X_test=digits.X_test[:20],
+        y_test=digits.y_test[:20],
+    )
+    played = game.play(small, "paper", method, 1)
     active, passive = played[game.ACTIVE], played[game.PASSIVE]
     labels = [r.n_labels for r in active.rounds]
     assert [r.n_labels for r in passive.rounds] == labels
-    assert labels[:2] == [18, 18 + 42]  # 6 % and 14 % of 300: the first round asks for all
+    assert labels[:2] == [6, 6 + 14]  # 6 % and 14 % of 100: the first round asks for all
     assert len(active.labelled) == len(set(active.labelled)) == labels[-1]
-    assert active.labelled[:18] == passive.labelled[:18]
+    assert active.labelled[:6] == passive.labelled[:6]
     assert active.n_nodes >= 1.0
     assert active.last == active.rounds[-1]
 
