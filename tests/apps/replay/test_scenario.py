@@ -25,7 +25,9 @@ from streamgp.interactive.people import People
 from streamgp.simulation import AnnotatorPanel, AnswerQueue
 
 EVENTS = [
-    Event(event_id=e.event_id, key="ab"[i % 2], x=e.x, occurred_at=e.occurred_at, truth=e.truth)
+    Event(
+        event_id=e.event_id, key="ab"[i // 10 % 2], x=e.x, occurred_at=e.occurred_at, truth=e.truth
+    )
     for i, e in enumerate(room_events(1200)[300:])
 ]
 
