@@ -463,7 +463,7 @@ def asked_about(budget, *, delay, threshold, unit=1.0, restarts=False):
             model.settle_one(x, told, given=told, challenged=False, event_id=event_id)
             if i > 30 and model.n_learned == 2:
                 model.relabel_one("0", unit * y)
-        if restarts:
+        if restarts and i % 3 == 0:
             model = restarted(model)
     return asked
 
