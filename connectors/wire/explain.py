@@ -12,8 +12,8 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
-from itertools import chain
 from math import isfinite
 from typing import Any, get_args, get_type_hints
 
@@ -123,7 +123,7 @@ def misspelt_fields(data: bytes | None, types: Iterable[type]) -> str:
         found = msgspec.json.decode(data or b"", type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return ""
-    known = {"type", "version", *chain.from_iterable(map(get_type_hints, types))}
+    known = {"type", "version", *(field.name for kind in types for field in fields(kind))}
     told = ""
     short = [name for name in found if name not in known and len(name) <= _LONGEST_NAME]
     for name in short[:_MOST_UNKNOWN]:
