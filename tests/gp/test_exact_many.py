@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgp.gp import exact
+from streamgp.gp import cholesky, exact
 from streamgp.gp.exact import ExactGP
 from streamgp.kernels import SquaredExponential
 from tests.helpers.gp_cases import Dense, bits, problem, taught
@@ -31,9 +31,12 @@ def test_predicting_many_equals_predicting_each(n, m, b, seed, at_once):
     np.testing.assert_allclose(variances, expected_variances, atol=1e-9)
 
 
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(("single_precision", "tolerance"), [(False, 1e-9), (True, 1e-3)])
-def test_so_it_does_with_a_factor_of_several_blocks(single_precision, tolerance):
-    X, Y = problem(2700, d=5)
+def test_so_it_does_with_a_factor_of_several_blocks(monkeypatch, single_precision, tolerance):
+    monkeypatch.setattr(cholesky, "_CACHED", 64)
+    monkeypatch.setattr(cholesky, "_UNPACKED", 16)
+    X, Y = problem(340, d=5)  # in blocks of 16, 16, 32, 64, 128 and 84: the last two are unpacked
     gp = taught(X, Y, noise_variance=0.1, single_precision=single_precision)
     probes = problem(40, d=5, seed=1)[0]
     means, variances = gp.predict_many(probes)
