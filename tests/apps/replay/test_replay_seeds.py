@@ -50,9 +50,9 @@ def test_one_seed_shows_what_a_replay_shows_and_what_others_do_on_the_same_log(l
 def test_drifts_are_told_for_each_seed(tmp_path: Path) -> None:
     rng, log = random.Random(1), tmp_path / "log.csv"
     lines = ["light,is"]
-    for n in range(1000):
+    for n in range(600):
         light = rng.uniform(-1.0, 1.0)
-        lines.append(f"{light:.3f},{('day', 'night')[(light > 0.0) ^ (n >= 500)]}")
+        lines.append(f"{light:.3f},{('day', 'night')[(light > 0.0) ^ (n >= 300)]}")
     log.write_text("\n".join(lines) + "\n")
     result = replay(log, "--label", "is", "--seeds", "2")
     once = [replay(log, "--label", "is", "--seed", str(seed)).stdout for seed in (1, 2)]
