@@ -89,6 +89,8 @@ _PACKAGES = (
     "numba",
     "scikit-learn",
     "scikit-activeml",
+    "cleanlab",
+    "crowd-kit",
     "pyarrow",
 )
 

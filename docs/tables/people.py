@@ -81,6 +81,47 @@ TABLES = {
             "wrong labels kept": "{wrong_kept, running:.1%} → {wrong_kept, together:.1%}",
         },
     ),
+    "label-errors": Table(
+        measured="label_errors",
+        head="logs | wrong answers",
+        rows=crossed(
+            each("log", "wifi_rooms", "wisdm", "places_1", "occupancy", "pendigits"),
+            each("wrong", **{"20 %": "20%"}),
+        )
+        | crossed(
+            each("log", **{"all five": "all"}),
+            each(
+                "wrong",
+                **{"10 %": "10%", "20 %": "20%", "40 %": "40%"},
+                **{"20 %, next class": "20%, next class"},
+            ),
+        ),
+        columns={
+            "labels": "{labels:.0f}",
+            "of which wrong": "{wrong labels:.0f}",
+            "challenges": "{challenges:.0f}",
+            "**wrong ones challenged**": "**{challenged:.0%}**",
+            "cleanlab, logistic regression": "{logistic regression:.0%}",
+            "random forest": "{random forest:.0%}",
+            "10 neighbours": "{10 neighbours:.0%}",
+            "Gaussian process": "{Gaussian process:.0%}",
+        },
+    ),
+    "careless": Table(
+        measured="label_errors",
+        head="asked twice",
+        rows={"{overlap:.0%}": {}},
+        columns={
+            "answers": "{answers:.0f}",
+            "challenges": "{challenges:.0f}",
+            "**off: streamgp**": "**{off, streamgp:.3f}**",
+            "Dawid and Skene": "{off, Dawid and Skene:.3f}",
+            "one coin": "{off, one coin:.3f}",
+            "**labels wrong: streamgp**": "**{wrong, streamgp:.1%}**",
+            "Dawid and Skene, wrong": "{wrong, Dawid and Skene:.1%}",
+            "one coin, wrong": "{wrong, one coin:.1%}",
+        },
+    ),
     "reliability": Table(
         measured="annotators",
         head="stated P(wrong), from",
