@@ -38,6 +38,7 @@ TABLES: dict[str, Table] = {
 _BAYES = "River Gaussian naive Bayes at a rate"
 _RANDOM: Where = {"order": "random", "noise": 0.1}
 _PENDIGITS: Where = {"set": "Pendigits", "way": "active"}
+_ALL_FIVE: Where = {"log": "all", "wrong": "20%"}
 
 SENTENCES: Sequence[tuple[str, str, Where, str]] = (
     (
@@ -135,6 +136,19 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
             ),
             ("kafka", {"loop": "worker, 50 examples per key"}, "| {events per s:,.0f} per second"),
             ("kafka", {"loop": "bare client"}, "a bare client {events per s:,.0f} |"),
+            ("label_errors", _ALL_FIVE, "{challenged:.0%} of the wrong ones are challenged;"),
+            ("label_errors", _ALL_FIVE, "random forest, ranks {random forest:.0%} of them"),
+            (
+                "label_errors",
+                _ALL_FIVE,
+                "classifiers {Gaussian process:.0p} to {10 neighbours:.0%}; annotators'",
+            ),
+            (
+                "label_errors",
+                {"overlap": 0.1},
+                "{off, streamgp:.3f} off, by crowd-kit {off, one coin:.3f} and "
+                "{off, Dawid and Skene:.3f} |",
+            ),
             *(
                 (
                     "egp",
