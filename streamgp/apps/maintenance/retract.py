@@ -27,6 +27,7 @@ from connectors.worker.compatibility import (
     check_signed,
     is_on_flink,
 )
+from connectors.worker.losses import RECOVER
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import check_complete, histories_of, loops_in
@@ -53,6 +54,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.retract import contests
 from streamgp.interactive.retracted_log import to_undo, with_again, without
+from streamgp.interactive.state.snapshot import INCONSISTENT
 
 _SETTLED_S = 10.0
 """How long the results of a request may become visible after its position."""
@@ -240,12 +242,26 @@ def _plan_of_undo(
 def _contested(
     histories: Mapping[int, History], loops: LoopSettings, annotator: str
 ) -> set[_Owner]:
-    """Return the learners with a contested, not yet learned label of an annotator."""
-    return {
-        (loop.partition, loop.entity)
-        for loop in loops_in(histories, keyed=loops.keyed)
-        if contests(loop.parts, annotator)
-    }
+    """Return the learners with a contested, not yet learned label of an annotator.
+
+    Raises
+    ------
+    click.ClickException
+        If no worker could restore a learner either.
+
+    """
+    found = set()
+    for loop in loops_in(histories, keyed=loops.keyed):
+        try:
+            if contests(loop.parts, annotator):
+                found.add((loop.partition, loop.entity))
+        except INCONSISTENT as error:
+            raise click.ClickException(
+                f"partition {loop.partition}: published state cannot be read: {error!s:.300}; if a "
+                "later version of streamgp has worked here, use that one; if records of state were "
+                f"lost, {RECOVER}"
+            ) from None
+    return found
 
 
 def _contested_on_flink(

@@ -384,6 +384,16 @@ def test_a_contested_label_is_not_learned_and_its_question_ends(small: Small) ->
     assert proba(small)[1] == 0
 
 
+@pytest.mark.parametrize("name", ["head", "later"])
+def test_state_that_no_worker_can_restore_is_an_error_in_one_line(small: Small, name: str) -> None:
+    labels_given(small, "ann", "bob")
+    [place] = {record.partition for record in small.records("state") if record.key == b"k1\x1fhead"}
+    write(small.topics, state("k1", name, [1], partition=place))
+    assert small.wrong("retract", "--annotator", "bob", "--dry-run").startswith(
+        f"partition {place}: published state cannot be read: "
+    )
+
+
 def test_forgetting_a_key_takes_what_was_taken_back_with_it(small: Small) -> None:
     labels_given(small, "ann", "bob")
     retracted(small, "--annotator", "bob")
