@@ -13,8 +13,9 @@ the shares of the wrong first answers that were found.
 Careless annotators: three who err in 5, 20 and 40 % of their answers, and a share of the questions
 that is put to a second one as well. Shown are the mean distance of their estimated error rates from
 the share of their answers that were wrong, and the share of labels that are wrong at the end. The
-models of Dawid and Skene in crowd-kit have the answers to all questions, and nothing else;
-`estimate_annotators` also uses features and answers to challenges.
+models of Dawid and Skene in crowd-kit have the answers to all questions, and nothing else; CROWDLAB
+of cleanlab has the features, too, by way of a classifier; `estimate_annotators` also uses features
+and answers to challenges. What CROWDLAB says of annotators is a score, and no error rate.
 
 """
 
@@ -267,6 +268,8 @@ def _judged(logs: Sequence[Log], seeds: Sequence[int], overlap: float) -> Row:
                 estimates, wrong = by_crowdkit(kind, heard.said)
                 row[f"off, {name}"] = _distance(estimates, shares)
                 row[f"wrong, {name}"] = wrong
+            for name, wrong in by_crowdlab(heard.said).items():
+                row[f"wrong, CROWDLAB, {name}"] = wrong
             rows.append(row)
     return {"overlap": overlap, **{name: mean(row[name] for row in rows) for name in rows[0]}}
 
@@ -299,6 +302,35 @@ def by_crowdkit(kind: str, said: Sequence[Said]) -> tuple[Estimates, float]:
     for one in said:
         doubts.setdefault(one.annotator, []).append(1.0 - float(p.loc[one.event_id, one.y]))
     return {name: mean(each) for name, each in doubts.items()}, wrong
+
+
+def by_crowdlab(said: Sequence[Said]) -> dict[str, float]:
+    """Return the share of wrong labels by CROWDLAB of cleanlab, with each classifier.
+
+    The classifiers learn the first answer to each question, in a cross-validation: there are two at
+    most, and of two that differ neither has a majority.
+    """
+    import pandas as pd
+    from cleanlab.multiannotator import get_label_quality_multiannotator
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    labels, codes = np.unique([one.y for one in said], return_inverse=True)
+    events = [one.event_id for one in said]
+    answers = pd.DataFrame(
+        {"task": events, "worker": [one.annotator for one in said], "label": codes}
+    ).pivot(index="task", columns="worker", values="label")
+    first = [events.index(event) for event in answers.index]
+    X, y = _matrix([said[n].x for n in first]), codes[first]
+    truths = np.array([said[n].truth for n in first])
+    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
+    found = {}
+    for name, classifier in _classifiers().items():
+        p = np.zeros((len(X), len(labels)))
+        p[:, np.unique(y)] = cross_val_predict(classifier, X, y, cv=folds, method="predict_proba")
+        result = get_label_quality_multiannotator(answers, p, verbose=False)
+        best = result["label_quality"]["consensus_label"].to_numpy(dtype=int)
+        found[name] = float(np.mean(labels[best] != truths))
+    return found
 
 
 def _distance(estimates: Estimates, shares: Estimates) -> float:

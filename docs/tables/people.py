@@ -120,6 +120,7 @@ TABLES = {
             "**labels wrong: streamgp**": "**{wrong, streamgp:.1%}**",
             "Dawid and Skene, wrong": "{wrong, Dawid and Skene:.1%}",
             "one coin, wrong": "{wrong, one coin:.1%}",
+            "CROWDLAB, wrong": "{wrong, CROWDLAB, random forest:.1%}",
         },
     ),
     "reliability": Table(

@@ -87,3 +87,16 @@ def test_dawid_and_skene_find_the_careless_annotator(kind):
     for who, share in label_errors.wrong_shares(answers).items():
         assert estimates[who] == pytest.approx(share, abs=0.05)
     assert wrong <= 0.05
+
+
+def test_crowdlab_settles_by_features_what_annotators_dispute():
+    pytest.importorskip("cleanlab", reason="it has the model")
+    answers = []
+    for n in range(60):
+        truth, other = "ab" if n % 2 else "ba"
+        x = {"v": 5.0 * (n % 2) + n / 100}
+        answers.append(said(n, truth, truth, annotator="1", x=x))
+        answers.append(said(n, other if n % 5 == 0 else truth, truth, annotator="2", x=x))
+    wrong = label_errors.by_crowdlab(answers)
+    assert wrong == dict.fromkeys(wrong, 0.0)
+    assert len(wrong) == 4
