@@ -269,7 +269,8 @@ class _Found:
     # _restated   by event, revisions of lines that say what stands after a retraction, and until
     #             when; without a key where one loop serves all
     # _forgotten  keys that were forgotten, and whether a line can only be that of a new learner
-    # _heard      key, annotator and id of each answer: it counts once, however often it was sent
+    # _heard      each answer without its time: it counts once, however often it was sent, but does
+    #             not hide another one under its id, as it may be forged
     # _steps      the steps of single records
     def __init__(self, *, keyed: bool) -> None:
         self._keyed = keyed
@@ -278,7 +279,7 @@ class _Found:
         self._put_back: dict[EventKey, _PutBack] = {}
         self._restated: dict[EventKey, dict[int, float]] = {}
         self._forgotten: dict[str, bool] = {}
-        self._heard: set[tuple[str | None, str | None, str]] = set()
+        self._heard: set[str] = set()
         self._steps: list[Step] = []
 
     def take(self, record: Record) -> None:
@@ -344,9 +345,9 @@ class _Found:
             self._lines.setdefault(event, {}).setdefault(message.sequence, message)
             self._put_back.setdefault(event, _PutBack()).note_line(record, message)
         elif isinstance(message, Answer):
-            name = message.key, message.annotator, message.answer_id
-            if name not in self._heard:
-                self._heard.add(name)
+            said = repr(replace(message, answered_at=0.0))
+            if said not in self._heard:
+                self._heard.add(said)
                 self._steps.append(_said(message))
         elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
             self._steps += _of_question(message)

@@ -15,6 +15,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Record
 from connectors.wire.codec import encode
 from connectors.wire.outbound import Outbound
+from connectors.wire.signatures import signature
 from connectors.wire.state_records import is_request, line_of
 from streamgp import isgp
 from streamgp.apps.maintenance import audit
@@ -536,6 +537,29 @@ def test_answers_of_two_annotators_with_the_same_id_are_both_told(small: Small) 
     small.work()
     said = [row["annotator"] for row in rows(small, "--event", "e1") if row["what"] == "said"]
     assert said == ["ann", "ida", "joe"]
+
+
+def test_a_forged_answer_under_the_id_of_another_one_does_not_hide_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({"ann": bytes(32).hex()}))
+    small = Small(tmp_path, monkeypatch, n_partitions=1)
+    small.add(f'[people]\nkeys_file = "{keys}"\n')
+    small.put(small.event("e1"))
+    answer = Answer(
+        answer_id="a1", event_id="e1", key="ann", y="hall", annotator="ann", answered_at=1.0
+    )
+    small.put(replace(answer, y="bath"))
+    signed = ("signature", signature(answer, bytes(32)))
+    for _ in range(2):
+        small.put_bytes("answers", "ann", encode(answer), (signed,))
+    small.work()
+    said = [line for line in sentences(small, "e1") if "asked for" not in line]
+    assert said[:2] == ["ann said 'bath'", "ann said 'hall'"]
+    assert said[2].startswith("the answer of ann was not used: an answer of 'ann' must be signed")
+    assert len(said) == 4
+    assert said[3].startswith("'hall' of ann was learned (asked")
 
 
 def test_an_answer_counts_once_and_what_is_no_message_not_at_all() -> None:
