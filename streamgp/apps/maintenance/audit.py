@@ -268,6 +268,7 @@ class _Found:
     # _put_back   labels of each event that were removed from the log and put back
     # _restated   by event, revisions of lines that say what stands after a retraction, and until
     #             when; without a key where one loop serves all
+    # _events     events of each key that these three tell about
     # _forgotten  keys that were forgotten, and whether a line can only be that of a new learner
     # _heard      each answer without its time: it counts once, however often it was sent, but does
     #             not hide another one under its id, as it may be forged
@@ -278,6 +279,7 @@ class _Found:
         self._lines: dict[EventKey, dict[int, LabelledExample]] = {}
         self._put_back: dict[EventKey, _PutBack] = {}
         self._restated: dict[EventKey, dict[int, float]] = {}
+        self._events: dict[str | None, set[EventKey]] = {}
         self._forgotten: dict[str, bool] = {}
         self._heard: set[str] = set()
         self._steps: list[Step] = []
@@ -342,6 +344,7 @@ class _Found:
             event = message.key, message.event_id
             if message.sequence == 1 and self._forgotten.get(message.key or "", False):
                 del self._forgotten[message.key or ""]  # the key came back
+            self._events.setdefault(message.key, set()).add(event)
             self._lines.setdefault(event, {}).setdefault(message.sequence, message)
             self._put_back.setdefault(event, _PutBack()).note_line(record, message)
         elif isinstance(message, Answer):
@@ -371,8 +374,7 @@ class _Found:
             if not has_lines:
                 return  # in a partition that holds none of its lines, a worker rejects the null
             # The lines may stay in the topic until that is next compacted.
-            known = {*self._lines, *self._put_back, *self._restated}
-            for event in [event for event in known if event[0] == gone.key]:
+            for event in self._events.pop(gone.key, ()):
                 self._drop(event)
 
     def _drop(self, event: EventKey) -> None:
@@ -387,6 +389,7 @@ class _Found:
         for retraction in _retractions(history, [entity]):
             for event_id, revision in retraction.made:
                 event = retraction.key if self._keyed else None, event_id
+                self._events.setdefault(event[0], set()).add(event)
                 self._restated.setdefault(event, {})[revision] = retraction.at
 
 

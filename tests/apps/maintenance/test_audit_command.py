@@ -16,7 +16,7 @@ from connectors.topics import Record
 from connectors.wire.codec import encode
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import signature
-from connectors.wire.state_records import is_request, line_of
+from connectors.wire.state_records import consensus_key, is_request, line_of
 from streamgp import isgp
 from streamgp.apps.maintenance import audit
 from streamgp.apps.maintenance.audit import Step, Wanted, steps_of
@@ -560,6 +560,27 @@ def test_a_forged_answer_under_the_id_of_another_one_does_not_hide_it(
     assert said[2].startswith("the answer of ann was not used: an answer of 'ann' must be signed")
     assert len(said) == 4
     assert said[3].startswith("'hall' of ann was learned (asked")
+
+
+def test_forgotten_keys_take_no_time_for_each_event_of_the_others() -> None:
+    def record(offset: int, key: bytes, value: bytes | None) -> Record:
+        place = {"topic": "consensus", "partition": 0, "at": float(offset)}
+        return Record(offset=offset, key=key, value=value, **place)  # type: ignore[arg-type]
+
+    n = 6_000
+    lines = [
+        LabelledExample(
+            event_id="e", key=f"k{i}", sequence=1, x={}, y="den", origin="asked", learned_at=1.0
+        )
+        for i in range(n)
+    ]
+    records = [
+        record(i, consensus_key(f"k{i}", "e", 0), encode(line)) for i, line in enumerate(lines)
+    ]
+    records += [record(n + i, b"k%d" % i, None) for i in range(n // 2)]
+    start = time.process_time()
+    assert {step.key for step in steps_of(records)} == {f"k{i}" for i in range(n // 2, n)}
+    assert time.process_time() - start < 3.0  # 0.4 s; a look at all events for each takes ten
 
 
 def test_an_answer_counts_once_and_what_is_no_message_not_at_all() -> None:
