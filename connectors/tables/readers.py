@@ -192,6 +192,7 @@ def refuse_duplicates(columns: list[str], path: Path) -> None:
 PEEK = 1 << 16
 MAX_LINE = 1 << 24
 _MAX_OVER_LINES = 1 << 17
+_TIMES_AGAIN = 8  # how often the bytes of a file are read again on average, at most
 _UNCLOSED = "a quote is not closed"
 # The line before the header from which spreadsheets of all locales read the delimiter.
 _TOLD = re.compile(r'"?sep=([^\w\s"]|\t)"?')
@@ -207,22 +208,28 @@ class _Lines:
     """The lines of a text file, their number, and problems with those of the current row."""
 
     # _row    the lines of the current row
+    # _over   their bytes, without the first line
     # _again  lines to read again, the next one last
+    # _most   most bytes that a row may have after its first line: they may be read again
     def __init__(self, file: BinaryFile) -> None:
         self.number = 0
         self.damage: str | None = None
         self._file = file
         self._row: list[bytes] = []
+        self._over = 0
         self._again: list[bytes] = []
+        self._most = MAX_LINE
 
     def begin_row(self) -> None:
         """Forget the lines of the previous row."""
         self._row.clear()
+        self._over = 0
         self.damage = None
 
     def again_from(self, n: int) -> None:
         """Read the lines of the current row again, without the first `n`."""
         later = self._row[n:]
+        self._most -= sum(map(len, later))
         self._again += reversed(later)
         self.number -= len(later)
         self.begin_row()
@@ -231,8 +238,15 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        # bounded, so that a file without line ends is not read into memory
-        data = self._again.pop() if self._again else self._file.stream.readline(MAX_LINE)
+        if self._row and self._over > self._most:
+            raise csv.Error("unexpected end of data")
+        if self._again:
+            data = self._again.pop()
+        else:
+            # bounded, so that a file without line ends is not read into memory
+            data = self._file.stream.readline(MAX_LINE)
+            # Quotes can follow each other so that none of many rows ends.
+            self._most = min(self._most + _TIMES_AGAIN * len(data), MAX_LINE)
         if not data:
             raise StopIteration
         self.number += 1
@@ -241,6 +255,7 @@ class _Lines:
                 f"{self._file.path}: line {self.number} has more than {MAX_LINE} bytes; "
                 "expected one row on each line"
             )
+        self._over += len(data) if self._row else 0
         self._row.append(data)
         try:
             line = data.decode()
