@@ -111,7 +111,7 @@ class _Past:
     # before    everything asked before this time has ended
     # taught    whether the label request has ended because a label was learned
     # at        when the last of this was written to the topics
-    answered: dict[str, list[str | None]] = field(default_factory=dict)
+    answered: dict[str, dict[str | None, None]] = field(default_factory=dict)
     over: dict[str, str | None] = field(default_factory=dict)
     before: float = -inf
     taught: bool = False
@@ -355,10 +355,9 @@ class OpenQuestions:
     ) -> str | None:
         """Record an answer to a request; return who answered it first."""
         self._note_served(event, request_id)
-        names = self._past_of(event, at).answered.setdefault(request_id, [])
-        if annotator not in names:
-            names.append(annotator)
-        return names[0]
+        names = self._past_of(event, at).answered.setdefault(request_id, {})
+        names.setdefault(annotator)
+        return next(iter(names))
 
     def note_prediction(self, event: EventKey, predicted: Label | None) -> None:
         """Record the predicted class of an event, before or after a question about it.

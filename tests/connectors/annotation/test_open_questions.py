@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -237,3 +238,11 @@ def test_a_question_that_is_asked_again_keeps_its_place() -> None:
         questions.ask(Question(request=replace(again, reason=ASKED_AGAIN)), at=3.0)
     found = [each.request.event_id for each in questions.label_requests(4.0, None, "ann")]
     assert found == ["e2", "e0", "e1"]
+
+
+def test_the_first_of_many_who_answer_one_question_is_known_at_no_cost() -> None:
+    questions, n = OpenQuestions(), 30_000
+    start = time.process_time()
+    first = {questions.note_answer(("k", "e"), "e/label", f"n{i}", at=1.0) for i in range(n)}
+    assert time.process_time() - start < 2.0  # 0.05 s; a look at all names for each takes seven
+    assert first == {"n0"}
