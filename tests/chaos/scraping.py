@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from http.client import HTTPException
 from threading import Event, Lock, Thread
 from time import time
 from urllib.request import urlopen
@@ -119,7 +120,7 @@ class Scraper:
             try:
                 with urlopen(f"http://{address}/metrics", timeout=_TIMEOUT_S) as answer:
                     text = answer.read().decode()
-            except OSError:  # stopped, or no longer or not yet there
+            except (OSError, HTTPException):  # stopped, killed meanwhile, or not yet there
                 continue
             if (life, address) in self._targets():  # else another life may have answered
                 self._take(life, text)

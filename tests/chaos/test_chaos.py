@@ -3,8 +3,10 @@
 import dataclasses
 import itertools
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
@@ -801,6 +803,24 @@ def test_counters_of_another_life_at_the_same_address_do_not_count():
         scraper = Scraper(lambda: next(lives))
         scraper.scrape()
         assert (scraper.n_scrapes, scraper.totals()) == (0, Counter())
+
+
+def test_a_worker_that_is_killed_while_it_responds_does_not_end_the_scrapes():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+
+        def respond():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+
+        killed = threading.Thread(target=respond)
+        killed.start()
+        scraper = Scraper(lambda: [("worker-0/1", f"{host}:{port}")])
+        scraper.scrape()
+        killed.join()
+    assert (scraper.n_scrapes, scraper.totals()) == (0, Counter())
 
 
 def test_records_that_no_worker_counts_are_not_counted():
