@@ -192,7 +192,8 @@ def refuse_duplicates(columns: list[str], path: Path) -> None:
 PEEK = 1 << 16
 MAX_LINE = 1 << 24
 _MAX_OVER_LINES = 1 << 17
-_TIMES_AGAIN = 8  # how often the bytes of a file are read again on average, at most
+_TIMES_AGAIN = 8  # how often the bytes of a file are read again on average, at most,
+_SHORT = 1 << 10  # beside rows that have this many bytes after their first line
 _UNCLOSED = "a quote is not closed"
 # The line before the header from which spreadsheets of all locales read the delimiter.
 _TOLD = re.compile(r'"?sep=([^\w\s"]|\t)"?')
@@ -210,7 +211,7 @@ class _Lines:
     # _row    the lines of the current row
     # _over   their bytes, without the first line
     # _again  lines to read again, the next one last
-    # _most   most bytes that a row may have after its first line: they may be read again
+    # _most   most bytes that a long row may have after its first line: they may be read again
     def __init__(self, file: BinaryFile) -> None:
         self.number = 0
         self.damage: str | None = None
@@ -238,7 +239,7 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        if self._row and self._over > self._most:
+        if self._row and self._over > max(self._most, _SHORT):
             raise csv.Error("unexpected end of data")
         if self._again:
             data = self._again.pop()
