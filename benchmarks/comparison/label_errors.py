@@ -22,7 +22,7 @@ and answers to challenges. What CROWDLAB says of annotators is a score, and no e
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -57,7 +57,8 @@ class Plan:
     overlaps: Sequence[float] = (0.1, 0.2, 1.0)
 
 
-QUICK = Plan(n_events=500, n_seeds=1, error_rates=(0.2,), overlaps=(1.0,))
+# Of fewer events, those of wifi_rooms would all have one class.
+QUICK = Plan(n_events=1000, n_seeds=1, error_rates=(0.2,), overlaps=(1.0,))
 
 
 class Confuser(SimulatedAnnotator):
@@ -192,21 +193,25 @@ def label_scores(said: Sequence[Said]) -> dict[str, Array]:
     It is infinite for classes with fewer labels than folds.
     """
     from cleanlab.rank import get_label_quality_scores
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     X, y = _matrix([one.x for one in said]), [one.y for one in said]
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     many = counts[codes] >= _N_FOLDS
     _, codes = np.unique(codes[many], return_inverse=True)
-    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
-    scores = {}
-    if not codes.any():  # nothing to tell apart
-        return {name: np.full(len(said), np.inf) for name in _classifiers()}
-    for name, classifier in _classifiers().items():
-        p = cross_val_predict(classifier, X[many], codes, cv=folds, method="predict_proba")
-        scores[name] = np.full(len(said), np.inf)
-        scores[name][many] = get_label_quality_scores(codes, p, method="self_confidence")
+    scores = {name: np.full(len(said), np.inf) for name in _classifiers()}
+    if codes.any():  # else there is nothing to tell apart
+        for name, p in _cross_validated(X[many], codes):
+            scores[name][many] = get_label_quality_scores(codes, p, method="self_confidence")
     return scores
+
+
+def _cross_validated(X: Array, codes: Array) -> Iterator[tuple[str, Array]]:
+    """Yield the probabilities of all classes by each classifier, from a cross-validation."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
+    for name, classifier in _classifiers().items():
+        yield name, cross_val_predict(classifier, X, codes, cv=folds, method="predict_proba")
 
 
 def _matrix(xs: Sequence[Features]) -> Array:
@@ -312,7 +317,6 @@ def by_crowdlab(said: Sequence[Said]) -> dict[str, float]:
     """
     import pandas as pd
     from cleanlab.multiannotator import get_label_quality_multiannotator
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
     labels, codes = np.unique([one.y for one in said], return_inverse=True)
     events = [one.event_id for one in said]
@@ -322,11 +326,10 @@ def by_crowdlab(said: Sequence[Said]) -> dict[str, float]:
     first = [events.index(event) for event in answers.index]
     X, y = _matrix([said[n].x for n in first]), codes[first]
     truths = np.array([said[n].truth for n in first])
-    folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=0)
     found = {}
-    for name, classifier in _classifiers().items():
+    for name, known in _cross_validated(X, y):
         p = np.zeros((len(X), len(labels)))
-        p[:, np.unique(y)] = cross_val_predict(classifier, X, y, cv=folds, method="predict_proba")
+        p[:, np.unique(y)] = known
         result = get_label_quality_multiannotator(answers, p, verbose=False)
         best = result["label_quality"]["consensus_label"].to_numpy(dtype=int)
         found[name] = float(np.mean(labels[best] != truths))

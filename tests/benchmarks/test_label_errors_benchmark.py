@@ -41,6 +41,17 @@ def test_each_annotator_has_a_share_of_wrong_answers():
     assert label_errors.wrong_shares(answers) == {"1": 0.5, "2": 1.0}
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:crowdkit", "ignore:The inplace keyword")
+def test_the_quick_run_has_a_row_for_each_scene_without_a_data_folder():
+    for name in label_errors._NEEDED:
+        pytest.importorskip(name, reason="it is compared")
+    outcome = label_errors.measure(Options(quick=True))
+    assert [row["log"] for row in outcome.rows if "log" in row] == ["wifi_rooms", "all"] * 2
+    (careless,) = (row for row in outcome.rows if "overlap" in row)
+    assert careless["answers"] > 0 < careless["challenges"]
+    assert len(outcome.skipped) == 4
+
+
 @pytest.mark.parametrize("knows", [True, False])
 def test_as_many_labels_count_as_found_as_were_challenged(monkeypatch, knows):
     log = read("wifi_rooms", None, 800)
