@@ -90,6 +90,20 @@ def test_a_new_label_is_offered_for_the_next_card_of_another_key(
     expect(page.locator(".past-answer")).to_have_count(2)
 
 
+@pytest.mark.parametrize("scene", [()], indirect=True)
+def test_a_label_that_another_key_gets_is_offered_on_the_card_that_is_shown(
+    scene: PageScene, look: Look
+) -> None:
+    at = time.time()
+    scene.write(label_request(0, at=at - 60.0, key="eve"))
+    scene.start()
+    page = look()
+    expect(page.locator("#card")).to_contain_text("No label is known yet")
+    scene.write(*known(("garage",), at=at, key="bob"), label_request(1, at=at, key="bob"))
+    expect(page.locator("#card .elsewhere .choice .label")).to_have_text("garage")
+    expect(page.locator("#card .whose")).to_have_text("eve")
+
+
 @pytest.mark.parametrize(
     ("scene", "begins"),
     [(tuple(f"{n} of many" for n in range(20)), True), (ROOMS, False)],

@@ -388,9 +388,8 @@ export class Desk {
       this.#show(card, card !== null && card.id === next?.id, this.#details);
     } else if (next && next.id === this.current.id) {
       this.#leased = true;
-      // A label was renamed, or another annotator has added one.
-      const isOther = JSON.stringify(next.labels) !== JSON.stringify(this.current.labels);
-      if (isOther && !this.touched?.()) this.#show(next, true);
+      // A label was renamed or added, by another annotator or after this card was requested.
+      if (choices(next) !== choices(this.current) && !this.touched?.()) this.#show(next, true);
     } else if (next && this.#isOpen(next) && !this.#leased && !this.touched?.() && this.#goesFirst(next)) {
       this.#show(next, true, { vanished: true, why: next.kind === "challenge" ? "challenge" : "other" });
     } else {
@@ -526,6 +525,9 @@ export function secondsLeft({ expires_at: at, supersedes }) {
 
 /** Return the name of the text about a card that is gone: its question was settled or withdrawn. */
 const whyGone = ({ why, code }) => (code === undefined ? (why === undefined ? "gone" : "cancelled") : `cancelled.${code}`);
+
+/** Return the labels to choose from on a card as text, for comparison. */
+const choices = ({ labels, labels_elsewhere: elsewhere }) => JSON.stringify([labels, elsewhere]);
 
 /** Return a card with one more label to choose from, which was given for an event of `key`. */
 function cardWithLabel(card, label, key) {
