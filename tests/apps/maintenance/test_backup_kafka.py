@@ -18,6 +18,7 @@ from connectors.topics import ALL_TOPICS, Outgoing, Record, TopicName, partition
 from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, restore
+from tests.helpers.kafka_cases import extend
 from tests.helpers.topics import everything, write
 from tests.helpers.worker_process import Process, Until
 
@@ -149,7 +150,7 @@ def test_more_partitions_change_nothing_in_a_backup(
         assert run_worker(config, Until(topics, group), instance="w") == 0
     called("backup", config, tmp_path / "before")
     admin = Connection(kafka).admin()
-    admin.create_partitions({f"{kafka_prefix}{name}": 3 for name in ALL_TOPICS})
+    extend(admin, 3, *(f"{kafka_prefix}{name}" for name in ALL_TOPICS))
     admin.close()
     called("backup", config, tmp_path / "after")
     before, after = (

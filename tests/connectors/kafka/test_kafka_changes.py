@@ -19,6 +19,7 @@ from tests.helpers.kafka_cases import (
     copy_all,
     error_of,
     eventually,
+    extend,
     linked,
     numbered,
     opened,
@@ -56,10 +57,6 @@ def delete(admin, *names):
 def delete_records(admin, topic, before, partition=0):
     place = TopicPartition(topic, partition)
     admin.delete_records({place: before})
-
-
-def extend(admin, total, *names):
-    admin.create_partitions(dict.fromkeys(names, total))
 
 
 def made_again(admin, topics, name, timeout_s=PATIENCE_S):
@@ -198,8 +195,11 @@ def test_more_partitions_than_when_the_group_began_are_refused_at_the_start(
     with linked(topics, group) as link:
         copy_all(link, 5)
     extend(admin, 3, *(kafka_prefix + name for name in ALL_TOPICS))
-    with pytest.raises(RefusedError, match="has 3 partitions, but had 2 when group"):
-        topics.client(group=group, instance="a", max_records=1)
+    with (
+        pytest.raises(RefusedError, match="has 3 partitions, but had 2 when group"),
+        linked(topics, group),
+    ):
+        pass
 
 
 # --- records that are gone
