@@ -117,15 +117,16 @@ def run(
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to search the topics for the configuration of earlier workers.",
+    help="How long to read what workers have learned, and how long to restore it.",
 )
 def check(config_file: Path, broker: str | None, create_topics: bool, timeout_s: float) -> None:
     """Check whether a worker can run, and list what would prevent it.
 
     Reads CONFIG.toml and connects to the broker. Checks the topics, the access rights, the workers
-    of the group, and whether another configuration or another group has written to the topics. If
-    inputs are waiting, it watches for up to 30 seconds whether all partitions make progress.
-    Nothing is changed, except for topics that --create-topics creates.
+    of the group, whether another configuration or another group has written to the topics, and, if
+    no worker is running, whether what was learned can be restored. If inputs are waiting, it
+    watches for up to 30 seconds whether all partitions make progress. Nothing is changed, except
+    for topics that --create-topics creates.
 
     Exit status: 0 no problem (there may be warnings); 1 an alert: inputs wait without progress or
     without a worker, or were deleted before they were read; 2 a problem.

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -31,6 +31,8 @@ from connectors.worker.losses import (
     losses_in,
     vanished,
 )
+from connectors.worker.partition import Partition
+from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import number, span
 from streamgp.apps.deployment.deployment import PATIENCE_S, everything
 from streamgp.evaluation.counts import Drifts
@@ -92,6 +94,13 @@ def loops_in(histories: Mapping[int, History], *, keyed: bool) -> Iterator[Store
                     "the configuration"
                 )
             yield StoredLoop(partition=partition, entity=entity, parts=parts, lines=lines)
+
+
+def empty_partition(number: int, loops: LoopSettings, at: float) -> Partition:
+    """Return a partition to be brought up from the topics alone, all of it in memory."""
+    in_memory = replace(loops, max_keys=None)
+    # There is no snapshot, and so no note about one.
+    return Partition(number, in_memory, None, now=at, note=lambda _: None)
 
 
 # --- Losses in the topics of a deployment, detected from outside the workers.

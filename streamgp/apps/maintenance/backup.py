@@ -63,11 +63,10 @@ from connectors.worker.compatibility import (
     check_signed,
 )
 from connectors.worker.losses import failed_in, forgotten_in, losses_in
-from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, source_of
 from streamgp import __version__
 from streamgp.apps.console import agreed, clock_time, in_one_line, number
-from streamgp.apps.deployment.contents import histories_of, loops_in
+from streamgp.apps.deployment.contents import empty_partition, histories_of, loops_in
 from streamgp.apps.deployment.deployment import (
     Deployment,
     all_of,
@@ -292,11 +291,9 @@ def _outgoing(record: Record) -> Outgoing:
 
 def _waiting(histories: Mapping[int, History], loops: LoopSettings, at: float) -> set[_Waiting]:
     """Return the questions that wait for an answer, according to the loops."""
-    in_memory = dataclasses.replace(loops, max_keys=None)
     found: set[_Waiting] = set()
     for n, history in histories.items():
-        # There is no snapshot, and so no note about one.
-        partition = Partition(n, in_memory, None, now=at, note=lambda _: None)
+        partition = empty_partition(n, loops, at)
         partition.bring_up(history)
         found |= {
             (n, loops.entity(key), request_id)

@@ -26,7 +26,12 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress
-from streamgp.apps.deployment.contents import InputProgress, drifts_in, errors_of
+from streamgp.apps.deployment.contents import (
+    InputProgress,
+    drifts_in,
+    empty_partition,
+    errors_of,
+)
 from streamgp.apps.deployment.deployment import (
     address_of,
     broker_of,
@@ -47,6 +52,7 @@ from streamgp.config.validation import ConfigError
 from streamgp.evaluation.counts import Drifts
 from streamgp.interactive.quarantine import Quarantine
 from streamgp.interactive.state.serialize import HEAD
+from streamgp.interactive.state.snapshot import SnapshotError
 
 Verdict: TypeAlias = Literal["ok", "warning", "alert", "wrong"]
 # A few learners' worth, which a disk that is nearly full has no room for.
@@ -69,7 +75,7 @@ def check_deployment(
     Parameters
     ----------
     timeout_s
-        The longest time to spend reading `state` and `consensus`.
+        The longest time to spend reading `state` and `consensus`, and restoring what they hold.
 
     """
     status = DONE
@@ -374,6 +380,17 @@ def _compared(
         )
     for lost in errors_of(topics, config.worker.group, histories):
         return Finding("wrong", "learned", str(lost))
+    if not topics.n_members(config.worker.group):  # they would know, and may have written meanwhile
+        try:
+            if not _restored(histories, loops, timeout_s):
+                return Finding(
+                    "warning",
+                    "learned",
+                    f"what was learned could not be restored completely in {timeout_s:g} s, so it "
+                    "is unknown whether a worker can; give a longer --timeout",
+                )
+        except UnfitTopicsError as error:
+            return Finding("wrong", "learned", str(error))
     if not histories:
         return Finding("ok", "learned", "nothing yet")
     # Not a warning: the check may run on a machine without a worker.
@@ -383,6 +400,30 @@ def _compared(
         if text
     )
     return Finding("ok", "learned", f"with this configuration{others}")
+
+
+def _restored(histories: Mapping[int, History], loops: LoopSettings, timeout_s: float) -> bool:
+    """Restore every loop, and a learner of each partition; return whether there was time enough.
+
+    All learners are of one kind: another version of streamgp restores all of them, or none.
+
+    Raises
+    ------
+    UnfitTopicsError
+        With which a worker would stop.
+
+    """
+    until = time.monotonic() + timeout_s
+    for n, history in histories.items():
+        partition = empty_partition(n, loops, time.time())
+        for _ in partition.bring_up_by_key(history):
+            if time.monotonic() > until:
+                return False
+        try:
+            next(iter(partition.loops.loops.values()), None)
+        except SnapshotError as error:
+            raise partition.unusable(error) from error
+    return True
 
 
 def _histories(topics: Topics, timeout_s: float) -> tuple[dict[int, History], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,6 +17,8 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
 from connectors.topics import Backlog, BrokerError, Record, TopicName
 from connectors.wire import state_records
+from connectors.wire.state_records import History
+from connectors.worker.partition import Partition
 from connectors.worker.settings import LoopSettings, WorkerSettings
 from connectors.worker.worker import Worker
 from streamgp.apps.console import NEEDS_OPERATOR
@@ -26,6 +28,7 @@ from streamgp.cli import worker
 from streamgp.cli.main import cli
 from streamgp.config.build import build_model
 from streamgp.config.load import load_worker
+from streamgp.interactive.messages import Event
 from tests.connectors.worker.test_worker_drift import END, labelled
 from tests.helpers.workbench import idle, put
 
@@ -102,14 +105,24 @@ def checked(*arguments: str | Path) -> tuple[int, dict[str, tuple[str, str]]]:
     return result.exit_code, found
 
 
-def worked_on(topics: MemoryTopics, value: Any, partition: int = 2) -> None:
-    """Leave what a worker leaves behind."""
+def worked_on(
+    config: Path,
+    topics: MemoryTopics,
+    value: Any,
+    partition: int = 2,
+    change: Callable[[dict[str, Any]], object] = lambda _: None,
+) -> None:
+    """Leave what a worker of a configuration leaves behind, or with a changed head."""
+    loops = LoopSettings(model=build_model(load_worker(config))).new(None)
+    loops.on_event(Event(event_id="1", key="ann", x={"light": 1.0}, occurred_at=0.0), 0.0)
+    [(_, parts)] = loops.changes_by_key()
+    change(parts["head"])
     link = topics.client(group="streamgp", instance="w", max_records=1)
     link.poll(0.0)
     link.commit(
         [
             state_records.state("", "configuration", value, partition),
-            state_records.state("ann", "head", {"n": 1}, partition),
+            *(state_records.state("ann", name, part, partition) for name, part in parts.items()),
         ]
     )
     link.close()
@@ -360,7 +373,7 @@ def test_one_learner_for_all_needs_one_partition(config: Path, topics: FakeTopic
 def test_same_configuration_is_recognised(config: Path, topics: FakeTopics) -> None:
     fingerprint = build_model(load_worker(config)).fingerprint()
     theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
-    worked_on(topics, theirs)
+    worked_on(config, topics, theirs)
     status, found = checked(config)
     assert (status, found["learned"]) == (0, ("ok", "with this configuration"))
     assert "partitions" not in found
@@ -371,8 +384,8 @@ def test_keys_that_other_clients_than_kafkas_own_have_placed_are_warned_of(
 ) -> None:
     fingerprint = build_model(load_worker(config)).fingerprint()
     theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
-    worked_on(topics, theirs, partition=2)  # where they would place ann
-    worked_on(topics, theirs, partition=1)
+    worked_on(config, topics, theirs, partition=2)  # where they would place ann
+    worked_on(config, topics, theirs, partition=1)
     status, found = checked(config)
     verdict, text = found["partitions"]
     assert (status, verdict) == (0, "warning")
@@ -415,7 +428,7 @@ def test_changed_configuration_is_wrong(
     value: dict[str, Any], difference: str, config: Path, topics: FakeTopics
 ) -> None:
     fingerprint = build_model(load_worker(config)).fingerprint()
-    worked_on(topics, {**value, "fingerprint": value["fingerprint"] or fingerprint})
+    worked_on(config, topics, {**value, "fingerprint": value["fingerprint"] or fingerprint})
     status, found = checked(config)
     assert (status, found["learned"][0]) == (2, "wrong")
     assert found["learned"][1] == (
@@ -423,10 +436,64 @@ def test_changed_configuration_is_wrong(
     )
 
 
+@pytest.mark.parametrize(
+    "change", [lambda head: head.clear(), lambda head: head["model"]["taught"].clear()]
+)
+def test_learner_that_no_worker_could_restore_is_wrong(
+    config: Path, topics: FakeTopics, change: Callable[[dict[str, Any]], object]
+) -> None:
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
+    worked_on(config, topics, theirs, change=change)
+    status, found = checked(config)
+    verdict, text = found["learned"]
+    assert (status, verdict) == (2, "wrong")
+    assert text.startswith("partition 2: ")
+    assert "if a later version of streamgp has worked here, use that one" in text
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "expected"),
+    [
+        ("2", ("ok", "with this configuration")),
+        (
+            "1",
+            (
+                "warning",
+                "what was learned could not be restored completely in 1 s, so it is unknown "
+                "whether a worker can; give a longer --timeout",
+            ),
+        ),
+    ],
+)
+def test_restoring_ends_in_time(
+    timeout_s: str,
+    expected: tuple[str, str],
+    config: Path,
+    topics: FakeTopics,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
+    worked_on(config, topics, theirs)
+    bring_up, now = Partition.bring_up_by_key, [0.0]
+
+    def slowly(partition: Partition, history: History) -> Generator[None, None, bool]:
+        for _ in bring_up(partition, history):
+            now[0] += 1.5
+            yield
+        return True
+
+    monkeypatch.setattr(Partition, "bring_up_by_key", slowly)
+    monkeypatch.setattr(checking.time, "monotonic", lambda: now[0])
+    status, found = checked(config, "--timeout", timeout_s)
+    assert (status, found["learned"]) == (0, expected)
+
+
 def test_changed_group_is_wrong(config: Path, topics: FakeTopics) -> None:
     """It would read all events again; a worker refuses, too."""
     fingerprint = build_model(load_worker(config)).fingerprint()
-    worked_on(topics, {"fingerprint": fingerprint, "keyed": True, "group": "streamgp"})
+    worked_on(config, topics, {"fingerprint": fingerprint, "keyed": True, "group": "streamgp"})
     config.write_text(config.read_text() + 'group = "rooms"\n')
     status, found = checked(config)
     assert (status, found["group"][0]) == (2, "ok")
@@ -441,7 +508,7 @@ def test_changed_group_is_wrong(config: Path, topics: FakeTopics) -> None:
 def test_configuration_that_streamgp_does_not_write_is_wrong(
     config: Path, topics: FakeTopics
 ) -> None:
-    worked_on(topics, 7)
+    worked_on(config, topics, 7)
     status, found = checked(config)
     assert (status, found["learned"][0]) == (2, "wrong")
     assert "state:2:0 is nothing that this streamgp writes" in found["learned"][1]
