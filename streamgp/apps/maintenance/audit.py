@@ -272,6 +272,7 @@ class _Found:
     # _forgotten  keys that were forgotten, and whether a line can only be that of a new learner
     # _heard      each answer without its time: it counts once, however often it was sent, but does
     #             not hide another one under its id, as it may be forged
+    # _names      their keys, annotators and ids
     # _steps      the steps of single records
     def __init__(self, *, keyed: bool) -> None:
         self._keyed = keyed
@@ -282,6 +283,7 @@ class _Found:
         self._events: dict[str | None, set[EventKey]] = {}
         self._forgotten: dict[str, bool] = {}
         self._heard: set[str] = set()
+        self._names: set[tuple[str | None, str | None, str]] = set()
         self._steps: list[Step] = []
 
     def take(self, record: Record) -> None:
@@ -350,8 +352,10 @@ class _Found:
         elif isinstance(message, Answer):
             said = repr(replace(message, answered_at=0.0))
             if said not in self._heard:
+                name = message.key, message.annotator, message.answer_id
+                self._steps.append(_said(message, is_again=name in self._names))
                 self._heard.add(said)
-                self._steps.append(_said(message))
+                self._names.add(name)
         elif isinstance(message, LabelRequest | Challenge | Cancel | Expired):
             self._steps += _of_question(message)
 
@@ -431,8 +435,9 @@ def _refused(record: Record, keyed: bool) -> Iterator[Step]:
         yield replace(_said(message), what="refused", shown=(), detail=letter.error)
 
 
-def _said(answer: Answer) -> Step:
+def _said(answer: Answer, *, is_again: bool = False) -> Step:
     notes = [
+        "under the id of an earlier answer: only one of them counts" if is_again else "",
         "instead of an earlier answer" if answer.supersedes is not None else "",
         "shown: " + ", ".join(answer.shown) if answer.shown else "",
         "flagged" if answer.flag else "",

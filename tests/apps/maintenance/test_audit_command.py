@@ -539,6 +539,18 @@ def test_answers_of_two_annotators_with_the_same_id_are_both_told(small: Small) 
     assert said == ["ann", "ida", "joe"]
 
 
+def test_an_answer_under_the_id_of_another_one_of_its_annotator_is_told_to_have_no_effect(
+    small: Small,
+) -> None:
+    [first] = [
+        one for one in small.said("answers") if isinstance(one, Answer) and one.event_id == "e1"
+    ]
+    small.put(replace(first, y="attic", shown=()))
+    small.work()
+    told = [line for line in sentences(small, "e1") if "attic" in line]
+    assert told == ["ann said 'attic' (under the id of an earlier answer: only one of them counts)"]
+
+
 def test_a_forged_answer_under_the_id_of_another_one_does_not_hide_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,7 +568,10 @@ def test_a_forged_answer_under_the_id_of_another_one_does_not_hide_it(
         small.put_bytes("answers", "ann", encode(answer), (signed,))
     small.work()
     said = [line for line in sentences(small, "e1") if "asked for" not in line]
-    assert said[:2] == ["ann said 'bath'", "ann said 'hall'"]
+    assert said[:2] == [
+        "ann said 'bath'",
+        "ann said 'hall' (under the id of an earlier answer: only one of them counts)",
+    ]
     assert said[2].startswith("the answer of ann was not used: an answer of 'ann' must be signed")
     assert len(said) == 4
     assert said[3].startswith("'hall' of ann was learned (asked")
