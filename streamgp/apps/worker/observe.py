@@ -306,7 +306,6 @@ MOST_CONNECTIONS = 32
 worker."""
 LONGEST_S = 10.0
 """How long a client may take to ask and to read the answer, however little at a time."""
-_EVICTION_S = 1.0
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -333,7 +332,7 @@ class _Server(socketserver.ThreadingTCPServer):
         """
         if not self._free.acquire(blocking=False):
             self._end_oldest()
-            if not self._free.acquire(timeout=_EVICTION_S):
+            if not self._free.acquire(timeout=LONGEST_S):
                 self.shutdown_request(request)
                 return
         with self._lock:
