@@ -19,7 +19,7 @@ from streamgp.apps.deployment.deployment import load_deployed, open_topics
 from streamgp.apps.worker.process import run_worker
 from streamgp.cli.maintenance import backup, restore
 from tests.helpers.kafka_cases import extend
-from tests.helpers.topics import everything, write
+from tests.helpers.topics import everything, wait_until, write
 from tests.helpers.worker_process import Process, Until
 
 N_KEYS = 9
@@ -101,7 +101,9 @@ def test_a_backup_under_load_is_restored_on_kafka_and_in_a_directory(
     worker = Process(config)
     try:
         worker.wait_for("batch")
-        sleep(1.0)
+        wait_until(
+            lambda: len({r.key for r in records(config, "predictions")}) == N_KEYS, pause_s=0.2
+        )
         start = monotonic()
         said = called("backup", config, tmp_path / "backup")
         assert f"{N_KEYS} learners with" in said

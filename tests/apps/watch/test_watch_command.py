@@ -20,7 +20,7 @@ from streamgp.apps.watch.view import Around, Follower, parts, show_live, text
 from streamgp.interactive.messages import Challenge, LabelRequest
 from tests.helpers.messages import challenge
 from tests.helpers.small_deployment import Small
-from tests.helpers.topics import wait_until
+from tests.helpers.topics import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -260,10 +260,16 @@ def test_without_a_terminal_it_is_printed_in_every_interval(
     with_history(small)
     with visit(small.config_file) as deployment:
         follower = Follower(deployment, from_start=True)
-        end = time.monotonic() + 0.5
-        show_live(follower, 0.1, lambda: time.monotonic() > end)
+        end, printed = time.monotonic() + PATIENCE_S, ""
+
+        def is_over() -> bool:
+            nonlocal printed
+            printed += capsys.readouterr().out
+            return printed.count("workers") >= 2 or time.monotonic() > end
+
+        show_live(follower, 0.1, is_over)
         follower.close()
-    assert capsys.readouterr().out.count("workers") >= 2
+    assert printed.count("workers") >= 2
 
 
 def test_on_a_terminal_it_is_drawn_again_and_again(
@@ -278,10 +284,14 @@ def test_on_a_terminal_it_is_drawn_again_and_again(
     monkeypatch.setenv("TERM", "xterm")
     with visit(small.config_file) as deployment:
         follower = Follower(deployment, from_start=True)
-        end = time.monotonic() + 0.5
-        show_live(follower, 0.1, lambda: time.monotonic() > end)
+        end = time.monotonic() + PATIENCE_S
+
+        def n_drawn() -> int:
+            return screen.getvalue().count("Ctrl-C to leave")
+
+        show_live(follower, 0.1, lambda: n_drawn() >= 2 or time.monotonic() > end)
         follower.close()
-    assert screen.getvalue().count("Ctrl-C to leave") >= 2
+    assert n_drawn() >= 2
     assert screen.getvalue().count("\x1b[?25h") == 1  # the cursor is back
 
 

@@ -44,11 +44,11 @@ def test_a_reader_reads_on_after_it_has_caught_up(topics):
     write(topics, out("events", b"1", 1))
     reader = topics.reader(["events", "answers"])
     assert not reader.caught_up
-    assert [r.value for r in reader.poll(10.0)] == [b"1"]
+    assert [r.value for r in reader.poll(PATIENCE_S)] == [b"1"]
     assert reader.caught_up
     assert reader.poll(0.1) == []
     write(topics, out("answers", b"2"))
-    assert [(r.topic, r.value) for r in reader.poll(10.0)] == [("answers", b"2")]
+    assert [(r.topic, r.value) for r in reader.poll(PATIENCE_S)] == [("answers", b"2")]
     reader.close()
     reader.close()
     with pytest.raises(BrokerError, match=r"^reader is closed; open a new one$"):
@@ -86,7 +86,7 @@ def test_a_reader_from_the_end_sees_what_comes(topics):
     assert reader.caught_up
     assert reader.poll(0.2) == []
     write(topics, out("events", b"new", 1))
-    assert [r.value for r in reader.poll(10.0)] == [b"new"]
+    assert [r.value for r in reader.poll(PATIENCE_S)] == [b"new"]
     reader.close()
 
 
@@ -143,7 +143,7 @@ def test_a_partition_that_is_not_there_is_named(topics):
 def test_a_record_leaves_soon_and_what_comes_just_after_with_the_next_one_or_a_flush(topics):
     reader, writer = topics.reader(["events"]), topics.writer("producer")
     writer.send(out("events", b"1"))
-    assert [record.value for record in reader.poll(10.0)] == [b"1"]
+    assert [record.value for record in reader.poll(PATIENCE_S)] == [b"1"]
     for _ in range(5):
         writer.send(out("events", b"2"))
     writer.flush()

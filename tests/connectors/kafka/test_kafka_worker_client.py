@@ -3,12 +3,15 @@
 import threading
 import time
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 
 import pytest
 
 import connectors.kafka.worker_client as link_module
+from connectors.kafka import reader_writer
 from connectors.kafka.client_import import kafka_errors
+from connectors.stalls import WakingClock
 from connectors.topics import BrokerError, FencedError, ShortTopicError
 from tests.helpers.kafka_cases import (
     PATIENCE_S,
@@ -504,7 +507,7 @@ def test_of_a_partition_that_stays_it_is_known_at_once_that_no_answers_wait(topi
             assert eventually(lambda n=number: lag_of_answers(first, n), 0) == 0
         all_settle(first, second, n=1)
         (number,) = first.assigned
-        assert eventually(lambda: lag_of_answers(first, number), 0, timeout_s=2.0) == 0
+        assert eventually(lambda: lag_of_answers(first, number), 0) == 0
 
 
 def test_a_worker_that_comes_back_in_time_has_its_partitions_and_disturbs_nobody(topics, group):
@@ -668,7 +671,10 @@ def test_a_transaction_that_the_broker_ended_is_no_fencing(topics, group):
 def test_positions_that_an_open_transaction_holds_back_are_waited_for_but_not_for_ever(
     kafka, kafka_prefix, group
 ):
-    with opened(kafka, kafka_prefix, timeouts={"stall_s": 2.0}) as topics:
+    with (
+        opened(kafka, kafka_prefix) as topics,
+        opened(kafka, kafka_prefix, create=False, timeouts={"stall_s": 2.0}) as impatient,
+    ):
         write(topics, *numbered("events", 3))
         with linked(topics, group) as link:
             copy_all(link, 3)
@@ -684,7 +690,7 @@ def test_positions_that_an_open_transaction_holds_back_are_waited_for_but_not_fo
         with open_transaction(topics, "answers") as producer:
             send_offset(producer, topics, group, 2)
             with (
-                linked(topics, group, "b", wait=False) as link,
+                linked(impatient, group, "b", wait=False) as link,
                 pytest.raises(
                     BrokerError, match=r"not said for 2 s where to read on.*events partit"
                 ),
@@ -741,8 +747,8 @@ def test_history_waits_until_an_open_transaction_has_ended(topics, group, how):
         linked(topics, group) as link,
     ):
         timer = threading.Timer(1.0, getattr(producer, how))
-        timer.start()
         start = time.monotonic()
+        timer.start()
         assert values(link.history({0: {}})) == ([b"open"] if how == "commit_transaction" else [])
         assert time.monotonic() - start > 0.9
         timer.join()
@@ -767,15 +773,21 @@ def test_history_that_gets_no_further_says_so(kafka, kafka_prefix, group):
         list(link.history({0: {}}))
 
 
-def test_history_is_not_stuck_while_its_reader_does_something_else(kafka, kafka_prefix, group):
+def test_history_is_not_stuck_while_its_reader_does_something_else(topics, group, monkeypatch):
+    meanwhile_s = 0.0
+
+    def clock():
+        return time.monotonic() + meanwhile_s
+
+    monkeypatch.setattr(reader_writer, "monotonic", clock)
+    monkeypatch.setattr(reader_writer, "WakingClock", partial(WakingClock, clock=clock))
     with (
-        opened(kafka, kafka_prefix, timeouts={"stall_s": 0.5}) as topics,
         open_transaction(topics, "state", value=b"open") as producer,
         linked(topics, group) as link,
     ):
         batches = link.history_batches({0: {}})
         assert next(batches) == []
-        time.sleep(0.6)
+        meanwhile_s = 2.0 * topics._connection.timeouts.stall_s
         assert next(batches) == []
         producer.commit_transaction()
         assert values(chain.from_iterable(batches)) == [b"open"]
