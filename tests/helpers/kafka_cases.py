@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from time import monotonic, sleep
 
 from connectors.topics import ALL_TOPICS, BrokerError, Outgoing
@@ -28,7 +29,11 @@ BUSY_S = 20.0
 
 @contextmanager
 def opened(servers, prefix, *, partitions=2, create=True, timeouts=(), **options):
-    """Return the topics of a test, created if `create`; with long timeouts except `timeouts`."""
+    """Return the topics of a test, created if `create`; with long timeouts except `timeouts`.
+
+    What the test has opened and not closed, as one that fails, is closed with them: the threads of
+    a client would go on in the tests that follow, and draw random numbers there.
+    """
     from connectors.kafka.topics import KafkaTopics, Timeouts
 
     topics = KafkaTopics(
@@ -38,12 +43,24 @@ def opened(servers, prefix, *, partitions=2, create=True, timeouts=(), **options
         timeouts=Timeouts(**(PATIENT | dict(timeouts))),
         **options,
     )
-    try:
+    with ExitStack() as stack:
+        stack.callback(topics.close)
+        for name in ("client", "reader", "writer"):
+            setattr(topics, name, partial(_closed_with, stack, getattr(topics, name)))
         if create:
             topics.create()
         yield topics
-    finally:
-        topics.close()
+
+
+def _closed_with(stack, function, *arguments, **options):
+    made = function(*arguments, **options)
+    stack.callback(_close, made)
+    return made
+
+
+def _close(made):
+    with suppress(BrokerError):
+        made.close()
 
 
 class Raw(str):

@@ -27,7 +27,7 @@ from tests.helpers.kafka_cases import (
     settle,
     write,
 )
-from tests.helpers.topics import everything
+from tests.helpers.topics import everything, wait_until
 
 
 @pytest.fixture
@@ -629,6 +629,16 @@ def test_where_to_read_on_is_asked_anew_when_partitions_come_back(topics, group,
             assert link.poll(0.2) == []
         write(topics, *numbered("events", 1, start=3))
         assert values(poll(link, 1)) == [b"3"]
+
+
+def test_a_client_that_a_test_leaves_open_does_not_outlast_it(kafka, kafka_prefix, group):
+    before = set(threading.enumerate())
+    with opened(kafka, kafka_prefix) as topics:
+        topics.client(group=group, instance="a", max_records=1)
+        topics.reader(["events"])
+        topics.writer("feeder")
+        assert set(threading.enumerate()) > before
+    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 # --- two of one name
