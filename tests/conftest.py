@@ -42,6 +42,7 @@ from hypothesis import HealthCheck, settings
 
 from streamgp.apps import gc_tuning
 from tests.helpers.laws import BY_DAY
+from tests.helpers.worker_process import Process
 from tests.kafka_broker import Broker, Unavailable
 
 # A busy machine may draw slowly, too; so may the rules of a state machine, which draw and compute.
@@ -258,6 +259,16 @@ def garbage_is_collected_as_before():
     if gc.get_threshold() != before:
         gc.set_threshold(*before)
         gc.collect(1)
+
+
+@pytest.fixture(autouse=True)
+def workers_end_with_their_test():
+    """Kill the workers that a test has left running, as one does that fails."""
+    before = [*Process.running]
+    yield
+    for worker in [*Process.running]:
+        if worker not in before:
+            worker.kill()
 
 
 shared_broker = contextlib.ExitStack()

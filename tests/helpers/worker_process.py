@@ -8,12 +8,11 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from connectors.topics import Topics
 from streamgp.apps.console import Stop
@@ -24,7 +23,9 @@ _PATIENCE_S = 60.0
 
 
 class Process:
-    """A worker in a process of its own."""
+    """A worker in a process of its own; `conftest.py` kills it if the test has not ended it."""
+
+    running: ClassVar[list[Process]] = []
 
     def __init__(
         self,
@@ -40,17 +41,17 @@ class Process:
             stderr=subprocess.PIPE,
         )
         self._log = b""
+        self.running.append(self)
 
     def wait_for(self, event: str) -> None:
         """Return once an event has been logged."""
-        with self._killed_if_in_vain():
-            assert self.process.stderr is not None
-            while f'"event":"{event}"'.encode() not in self._log:
-                ready, _, _ = select.select([self.process.stderr], [], [], _PATIENCE_S)
-                assert ready, f"no {event!r} in time; {self._log!r}"
-                data = os.read(self.process.stderr.fileno(), 65536)
-                assert data, f"ended before {event!r}; {self._log!r}"
-                self._log += data
+        assert self.process.stderr is not None
+        while f'"event":"{event}"'.encode() not in self._log:
+            ready, _, _ = select.select([self.process.stderr], [], [], _PATIENCE_S)
+            assert ready, f"no {event!r} in time; {self._log!r}"
+            data = os.read(self.process.stderr.fileno(), 65536)
+            assert data, f"ended before {event!r}; {self._log!r}"
+            self._log += data
 
     @property
     def url(self) -> str:
@@ -62,22 +63,17 @@ class Process:
     def end(self) -> tuple[int, list[dict[str, Any]]]:
         """Wait for the end, and return the status and the log."""
         assert self.process.stderr is not None
-        with self._killed_if_in_vain():
-            status = self.process.wait(_PATIENCE_S)
+        status = self.process.wait(_PATIENCE_S)
         log = self._log + self.process.stderr.read()
-        for stream in (self.process.stdout, self.process.stderr):
-            assert stream is not None
-            stream.close()
+        self.kill()
         return status, [json.loads(line) for line in log.splitlines()]
 
-    @contextmanager
-    def _killed_if_in_vain(self) -> Iterator[None]:
-        """Leave no worker behind if a test has waited in vain."""
-        try:
-            yield
-        except BaseException:
-            self.process.kill()
-            raise
+    def kill(self) -> None:
+        """Kill it if it still runs, and close its streams."""
+        self.running.remove(self)
+        self.process.kill()
+        with self.process:
+            pass
 
 
 class Until(Stop):

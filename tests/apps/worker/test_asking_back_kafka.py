@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from time import monotonic, time
@@ -22,15 +21,13 @@ from tests.helpers.worker_process import Process
 
 
 class Deployment:
-    """A configuration, its topics, and the workers that a test starts."""
+    """A configuration, its topics, and its workers."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.workers: list[Process] = []
 
     def start(self) -> Process:
         worker = Process(self.path, "--create-topics", "--instance", "w")
-        self.workers.append(worker)
         worker.wait_for("restored")
         return worker
 
@@ -51,7 +48,7 @@ class Deployment:
 
 
 @pytest.fixture
-def deployment(kafka: str, kafka_prefix: str, tmp_path: Path) -> Iterator[Deployment]:
+def deployment(kafka: str, kafka_prefix: str, tmp_path: Path) -> Deployment:
     path = tmp_path / "worker.toml"
     state = json.dumps(str(tmp_path / "state"))
     path.write_text(
@@ -61,12 +58,7 @@ def deployment(kafka: str, kafka_prefix: str, tmp_path: Path) -> Iterator[Deploy
         "[loop]\nexpires_after_s = 600\nanswer_horizon_s = 6000\n"
         '[query]\nrule = "never"\n[reservoir]\nrule = "latest"\nevery = 5\n'
     )
-    found = Deployment(path)
-    yield found
-    for worker in found.workers:
-        if worker.process.poll() is None:
-            worker.process.kill()
-            worker.end()
+    return Deployment(path)
 
 
 # By day test_worker_asking_back.py ends workers anywhere, and test_kafka_faults.py kills them.

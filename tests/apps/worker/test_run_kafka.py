@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import urllib.request
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -38,17 +37,6 @@ def config(kafka: str, kafka_prefix: str, tmp_path: Path) -> Path:
         "[loop]\nexpires_after_s = 60\nanswer_horizon_s = 600\n"
     )
     return path
-
-
-@pytest.fixture
-def workers() -> Iterator[list[Process]]:
-    """Processes that are ended with the test."""
-    started: list[Process] = []
-    yield started
-    for worker in started:
-        if worker.process.poll() is None:
-            worker.process.kill()
-            worker.end()
 
 
 def checked(
@@ -90,7 +78,8 @@ def wait_for_predictions(config: Path, n: int) -> None:
     wait_until(lambda: n_predictions(config) == n, pause_s=0.2)  # each look connects anew
 
 
-def test_two_workers_share_the_work_and_leave_with_0(config: Path, workers: list[Process]) -> None:
+def test_two_workers_share_the_work_and_leave_with_0(config: Path) -> None:
+    workers: list[Process] = []
     for _ in range(2):
         workers.append(Process(config, "--create-topics"))
         workers[-1].wait_for("restored")
@@ -120,13 +109,12 @@ def n_counted(worker: Process) -> int:
 
 
 @pytest.mark.nightly  # the transaction of a killed worker is waited for
-def test_metrics_are_what_was_committed_and_with_a_kill_no_more(
-    config: Path, workers: list[Process]
-) -> None:
+def test_metrics_are_what_was_committed_and_with_a_kill_no_more(config: Path) -> None:
     config.write_text(config.read_text().replace("[worker]", "[worker]\nbatch = 20"))
     make_topics(config)
     send_events(config, 1000)
     deadline = monotonic() + 90.0
+    workers: list[Process] = []
     for _ in range(2):
         workers.append(Process(config, "--observe", "127.0.0.1:0", "--instance", "one"))
         workers[-1].wait_for("batch")
@@ -196,11 +184,10 @@ client.Timeouts = partial(client.Timeouts, session_s=120.0)
 """
 
 
-def test_a_worker_that_leaves_when_it_is_stopped_delays_no_one(
-    config: Path, workers: list[Process]
-) -> None:
+def test_a_worker_that_leaves_when_it_is_stopped_delays_no_one(config: Path) -> None:
     """Without `leave` the group keeps its partitions for the session, here of two minutes."""
     config.write_text(config.read_text().replace("[loop]", "leave = true\n[loop]"))
+    workers: list[Process] = []
     for name in ("one", "two"):
         workers.append(Process(config, "--create-topics", "--instance", name, code=LONG_SESSION))
         workers[-1].wait_for("restored")
@@ -248,13 +235,11 @@ def test_an_open_transaction_is_reported_by_check_and_watch(
     config: Path,
     kafka: str,
     kafka_prefix: str,
-    workers: list[Process],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(contents, "STALL_S", 2.0)
-    workers.append(Process(config, "--create-topics"))
-    workers[0].wait_for("restored")
+    Process(config, "--create-topics").wait_for("restored")
     send_events(config, 8)
     wait_for_predictions(config, 8)
     assert alerts(config, capsys) == (0, [])
@@ -274,15 +259,14 @@ def test_check_tells_records_that_were_deleted_unread(
     config: Path,
     kafka: str,
     kafka_prefix: str,
-    workers: list[Process],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    workers.append(Process(config, "--create-topics"))
-    workers[0].wait_for("restored")
+    worker = Process(config, "--create-topics")
+    worker.wait_for("restored")
     send_events(config, 20)
     wait_for_predictions(config, 20)
-    workers[0].process.send_signal(signal.SIGTERM)
-    workers[0].end()
+    worker.process.send_signal(signal.SIGTERM)
+    worker.end()
     send_events(config, 40)
     with closing(Connection(kafka).admin()) as admin:
         admin.delete_records({TopicPartition(f"{kafka_prefix}events", n): -1 for n in range(4)})
@@ -290,12 +274,12 @@ def test_check_tells_records_that_were_deleted_unread(
     assert status == console.NEEDS_OPERATOR
     assert len(found) == 4
     assert "deleted before they were read (offsets " in found[0]
-    workers.append(Process(config))
-    workers[1].wait_for("missed")
+    worker = Process(config)
+    worker.wait_for("missed")
     send_events(config, 10)
     wait_for_predictions(config, 30)
-    workers[1].process.send_signal(signal.SIGTERM)
-    _, log = workers[1].end()
+    worker.process.send_signal(signal.SIGTERM)
+    _, log = worker.end()
     missed = [line for line in log if line["event"] == "missed"]
     assert sum(line["n"] for line in missed) == 40
     assert {line["level"] for line in missed} == {"warning"}

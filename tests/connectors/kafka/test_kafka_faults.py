@@ -95,6 +95,7 @@ def test_a_process_stopped_for_longer_than_its_transaction_may_last_loses_nothin
             text, _ = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
+            process.wait()
             process.stdout.close()
         # Where the broker may not have heard of the transaction yet, it may just go on.
         may_go_on = step in ("put", "send_positions")
@@ -136,6 +137,7 @@ def test_a_process_whose_name_another_has_taken_meanwhile_ends_with_a_code_of_it
                 text, _ = older.communicate(timeout=PATIENCE_S)
         finally:
             older.kill()
+            older.wait()
             older.stdout.close()
         assert older.returncode == 76, text
         assert read(topics, "predictions") == ALL
