@@ -32,14 +32,14 @@ def ignore_and_block_signals() -> None:
 
 def test_signals_arrive_in_tests_though_the_runner_ignores_and_blocks_them() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=30"]
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=120"]
         + [str(TESTS / name) for name in OF_SIGNALS],
         cwd=TESTS.parent,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120.0,
+        timeout=500.0,
         check=False,
         preexec_fn=ignore_and_block_signals,
     )
@@ -71,7 +71,7 @@ def collected() -> dict[str, list[str]]:
         cwd=TESTS.parent,
         capture_output=True,
         text=True,
-        timeout=300.0,
+        timeout=500.0,
         check=True,
     )
     runs = re.findall(r"^-m (.*):\n((?s:.*?))(?=^-m |\Z)", done.stdout, re.M)

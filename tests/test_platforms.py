@@ -21,7 +21,7 @@ LOG = "".join(
     f"{i},{i % 2},{('CON', 'a:b', 'ann', 'Ann')[i % 4]},{('café', 'kitchen')[i % 2]}\n"
     for i in range(40)
 )
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 class Machine:
@@ -56,7 +56,11 @@ class Machine:
     def run(self, *words: str, stdin: bytes = b"", status: int = 0, seed: str | None = "0") -> str:
         """Run a command to its end; return what it writes."""
         process = self.start(*words, seed=seed)
-        out, _ = process.communicate(stdin, _PATIENCE_S)
+        try:
+            out, _ = process.communicate(stdin, _PATIENCE_S)
+        finally:
+            process.kill()
+            process.wait()
         assert process.returncode == status, (words, out)
         assert b"\r" not in out
         return out.decode()

@@ -173,7 +173,7 @@ def test_memory_that_libraries_do_not_fit_into_is_reported_in_one_line(tmp_path:
         text=True,
         cwd=tmp_path,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 70
     assert done.stderr.startswith("Error: memory ran out; raise the limit of this process")
@@ -312,7 +312,7 @@ def test_closed_stderr_ends_no_command(arguments: str, before: str, tmp_path: Pa
         stdout=subprocess.PIPE,
         cwd=tmp_path,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0
     assert done.stdout

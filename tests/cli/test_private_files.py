@@ -84,7 +84,7 @@ def test_a_report_may_go_to_a_device_or_a_pipe(log: Path) -> None:
     done(*command, "/dev/null")
     run = subprocess.run(
         [sys.executable, "-c", MAIN, *command, "/dev/stdout"],
-        env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120,
+        env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert "<!doctype html>" in run.stdout.lower()

@@ -10,7 +10,7 @@ from typing import Any
 from connectors.topics import Outgoing, Record, TopicName, Topics
 from connectors.wire.codec import decode
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def everything(topics: Topics, *names: TopicName, patience_s: float = PATIENCE_S) -> list[Record]:

@@ -19,7 +19,7 @@ from streamgp.apps.console import Stop
 
 MAIN = "from streamgp.cli.main import main\nmain()"
 ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0"}
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 class Process:

@@ -168,7 +168,7 @@ def test_the_demos_page_tells_which_room_it_was() -> None:
         assert card["truth"] in {"bedroom", "hall", "kitchen", "study"}
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60.0)
+        process.communicate(timeout=120.0)
     assert process.returncode == 0
 
 
@@ -209,9 +209,10 @@ def test_a_page_lives_from_an_invite_to_a_signal(config: Path, kept: tuple[str, 
         with urllib.request.urlopen(stream, timeout=60) as opened:
             process.send_signal(signal.SIGTERM)
             opened.read()
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=120)
     finally:
         process.kill()
+        process.communicate()
     assert process.returncode == 0
     command = shlex.split(told.splitlines()[0].removeprefix("no annotator is invited yet: "))
     expected = ["streamgp", "invite", str(config), "NAME", *where, "--url", url.rstrip("/")]

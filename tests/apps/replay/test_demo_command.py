@@ -275,6 +275,6 @@ def test_the_log_goes_into_a_pipe_and_says_so_where_that_is_closed_or_full() -> 
     ):
         done = subprocess.run(
             ["bash", "-c", f'"$@" --write - {redirect}', "bash", *command],
-            capture_output=True, text=True, check=False, timeout=120,
+            capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (status, error)

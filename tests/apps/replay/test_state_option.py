@@ -204,7 +204,7 @@ def test_names_of_files_need_not_be_utf_8(log: Path, tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": os.getcwd()},
             stderr=subprocess.PIPE,
             check=False,
-            timeout=120,
+            timeout=300,
         )
         assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 

@@ -22,7 +22,7 @@ from streamgp.cli.main import cli
 from tests.helpers.topics import wait_until, write
 from tests.helpers.worker_process import ENVIRONMENT, MAIN
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 EVENT = b'{"key":"ann","x":{"light":0.5}}'
 ANSWER = b'{"type":"answer","event_id":"events:0:0","key":"ann","y":"home"}'
 

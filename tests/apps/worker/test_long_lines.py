@@ -17,7 +17,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.wire.record_lines import input_of
 from tests.helpers.worker_process import ENVIRONMENT, MAIN, Process
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 MIB = 2**20
 
 
