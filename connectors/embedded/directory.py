@@ -133,13 +133,14 @@ def hold(directory: Path) -> int:
     descriptor = _opened(directory)
     until = monotonic() + _PATIENCE_S
     while not lock_directory(descriptor):
-        if monotonic() > until:
+        # A program that looks whether it `is_held` holds it, too, until it has the processor again.
+        if monotonic() > until and is_held(directory):
             os.close(descriptor)
             raise RefusedError(
                 f"{directory} is in use by another worker, and serves only one; stop that one, or "
                 "use another broker"
             )
-        sleep(_STEP_S)  # `is_held` also holds it for a moment
+        sleep(_STEP_S)
     return descriptor
 
 

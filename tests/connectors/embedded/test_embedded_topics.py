@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -20,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.embedded import database as database_module
+from connectors.embedded import directory as directory_module
 from connectors.embedded import topics as topics_module
 from connectors.embedded.database import Database
 from connectors.embedded.directory import network_flaw
@@ -281,6 +283,19 @@ def test_a_directory_serves_one_worker_and_readers_and_writers_beside_it(topics,
         holder.wait()
         assert topics.n_members("g") == 0
         assert len(join(topics).poll(0.0)) == 1
+
+
+def test_a_program_that_looks_for_a_worker_while_one_starts_only_delays_it(
+    topics, directory, monkeypatch
+):
+    """On a busy machine it may have to wait for the processor before it lets the directory go."""
+    monkeypatch.setattr(directory_module, "_PATIENCE_S", 0.0)
+    looking = directory_module.opened_directory(directory)
+    assert directory_module.lock_directory(looking, shared=True)
+    timer = threading.Timer(0.2, os.close, (looking,))
+    timer.start()
+    join(topics)
+    timer.join()
 
 
 def test_a_replay_does_not_write_into_the_directory_of_a_worker(topics, directory):
