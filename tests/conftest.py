@@ -24,6 +24,9 @@ from types import SimpleNamespace
 # and many times as long when tests run in parallel. numpy reads this when it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Tests connect to this machine, which the proxy of a network (http_proxy) does not reach.
+os.environ["no_proxy"] = "*"
+
 if sys.dont_write_bytecode and not sys.pycache_prefix:
     # No bytecode should lie beside the sources. Without any, each worker would rewrite all asserts,
     # and each of the hundreds of programs that tests start would compile the sources again. They

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import Mock
+from urllib.request import proxy_bypass
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -44,6 +45,11 @@ def test_signals_arrive_in_tests_though_the_runner_ignores_and_blocks_them() -> 
         preexec_fn=ignore_and_block_signals,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_no_proxy_stands_between_a_test_and_its_program() -> None:
+    assert proxy_bypass("127.0.0.1")
+    assert proxy_bypass("localhost:8080")
 
 
 def test_every_test_has_a_deadline(pytestconfig) -> None:
