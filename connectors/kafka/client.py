@@ -27,6 +27,7 @@ from connectors.kafka.client_import import (
     fit_fetches,
     get_sasl_mechanism,
     kafka_errors,
+    keep_requests,
     request_topics_at_once,
 )
 from connectors.kafka.record_codec import unpack_here
@@ -153,7 +154,7 @@ class Connection:
 
     def transactional_producer(self, transactional_id: str) -> Any:
         """Return a producer whose records become visible with its transactions."""
-        return self.producer(
+        producer = self.producer(
             transactional_id=transactional_id,
             transaction_timeout_ms=_ms(self.timeouts.transaction_s),
             # The client sends one batch of a partition at a time: each costs a round trip. Readers
@@ -164,6 +165,8 @@ class Connection:
             # The broker refuses a transaction while it is still completing the previous one.
             retry_backoff_ms=_RETRY_MS,
         )
+        keep_requests(producer)
+        return producer
 
     def admin(self) -> Any:
         """Return a client for topics and groups."""

@@ -67,6 +67,7 @@ __all__ = [
 EVERYTHING = 10**9
 _FETCH_SIZES = ("fetch_max_bytes", "max_partition_fetch_bytes")
 _LEAST_SHARE = 1 / 64
+_AGAIN_MS = 50
 _SOON = 0.1  # of the time for an answer: twice as much would come in time, too
 
 
@@ -112,6 +113,25 @@ def learn_topics(producer: Any, topics: Iterable[str]) -> None:
     """Request the metadata of topics in the background, before the first records are sent."""
     for topic in topics:
         producer._metadata.add_topic(topic)
+
+
+def keep_requests(producer: Any) -> None:
+    """Let a new transactional producer repeat a request whose coordinator it cannot connect to.
+
+    The client would look for the new coordinator and drop the request: if a broker goes down in the
+    middle of a transaction, its commit would never be answered.
+    """
+    client = producer._sender._client
+    await_ready = client.await_ready
+
+    def is_ready(node: Any, timeout_ms: float) -> bool:
+        try:
+            return bool(await_ready(node, timeout_ms=timeout_ms))
+        except kafka_errors.KafkaConnectionError:
+            client.poll(timeout_ms=_AGAIN_MS)  # until others have taken over
+            return False
+
+    client.await_ready = is_ready
 
 
 def identity_of(producer: Any) -> tuple[int, int]:

@@ -161,6 +161,7 @@ def test_a_connection_that_idles_is_kept_alive(monkeypatch):
 def test_readers_get_a_batch_of_a_worker_in_time_where_bytes_come_slowly(monkeypatch):
     """No fetch is smaller than a batch: of one of 1 MiB, 150 kB/s brought no record in 45 s."""
     monkeypatch.setattr(client.Connection, "_make", lambda _self, _kind, options: options)
+    monkeypatch.setattr(client, "keep_requests", lambda _producer: None)
     there = client.Connection("there")
     batch_size = there.transactional_producer("group-a")["batch_size"]
     assert 128 * 2**10 < batch_size < 150e3 * there.timeouts.request_s

@@ -235,6 +235,33 @@ def test_a_wire_that_stalls_for_a_moment_is_nothing(proxied, kafka_prefix):
         assert read(direct, "predictions") == [b"%d" % i for i in range(30)]
 
 
+@pytest.mark.parametrize("step", ["send_positions", "begin_commit"])
+def test_a_coordinator_that_refuses_connections_for_a_moment_is_nothing(
+    kafka, kafka_prefix, step, monkeypatch
+):
+    """As in a cluster, when its broker goes down and another one becomes the coordinator."""
+
+    def refused(producer, *arguments):
+        manager = producer._sender._client._manager
+        for node in [node for node in manager._conns if str(node).startswith("coordinator")]:
+            manager.call_soon(manager.close, node)
+            manager.call_soon(manager.update_backoff, node)
+        return original(producer, *arguments)
+
+    original = getattr(worker_client, step)
+    with (
+        opened(kafka, kafka_prefix, partitions=1) as topics,
+        linked(topics, kafka_prefix + "g", max_records=10) as link,
+    ):
+        write(topics, *numbered("events", 30))
+        copy_all(link, 10)
+        with monkeypatch.context() as patched:
+            patched.setattr(worker_client, step, refused)
+            copy_all(link, 10)
+        copy_all(link, 10)
+        assert read(topics, "predictions") == [b"%d" % i for i in range(30)]
+
+
 def test_what_takes_too_long_on_a_slow_wire_is_asked_for_in_smaller_parts(proxied, kafka_prefix):
     """The same was asked for again and again, for ever; how the client is kept from it is ours."""
     broker, proxy = proxied
