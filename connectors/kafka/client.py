@@ -104,6 +104,7 @@ class Connection:
         self.servers = parse_servers(servers)
         self.security = security or Security()
         self.timeouts = timeouts or Timeouts()
+        self._answered: str | None = None  # the server that was reached last, which is tried first
         self._context = self.security.context()
 
     def partition(self, topic: TopicName, number: int) -> TopicPartition:
@@ -252,10 +253,12 @@ class Connection:
 
     def _make(self, kind: Callable[..., Any], options: dict[str, Any]) -> Any:
         until = time.monotonic() + self.timeouts.connect_s
-        probe(self.servers, context=self._context, login=self._login(), until=until)
+        servers = sorted(self.servers, key=lambda server: server != self._answered)
+        self._answered = probe(servers, context=self._context, login=self._login(), until=until)
         try:
             return kind(
-                bootstrap_servers=list(self.servers),
+                # The client would wait for one that it draws, whether or not it answers.
+                bootstrap_servers=[self._answered],
                 bootstrap_timeout_ms=_ms(max(1.0, until - time.monotonic())),
                 reconnect_backoff_max_ms=1000,
                 socket_options=_SOCKET_OPTIONS,
@@ -396,8 +399,8 @@ def probe(
     context: ssl.SSLContext | None,
     login: tuple[str, Callable[[], Login]] | None,
     until: float,
-) -> None:
-    """Return once one of the servers has accepted us.
+) -> str:
+    """Return the first of the servers that accepts us, once one does.
 
     Parameters
     ----------
@@ -426,7 +429,7 @@ def probe(
             except _RefusedError as error:
                 raise RefusedError(f"broker {server} {error}") from error
             if reason is None:
-                return
+                return server
             reasons.append(f"{server}: {reason}")
         # A try that is shorter than this one could only say that there was no answer.
         now = time.monotonic()

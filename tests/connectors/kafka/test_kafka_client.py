@@ -149,6 +149,21 @@ def test_a_server_that_is_too_old_is_refused_whoever_sends_clients_to_it(probe):
         )
 
 
+def test_clients_begin_with_a_server_that_answers_which_is_tried_first_from_then_on(monkeypatch):
+    """A client that draws one by itself waits for it, and fails if it hangs or is switched off."""
+    tried = []
+
+    def try_server(server, *_):
+        tried.append(server)
+        return None if server == "two:9092" else "no answer"
+
+    monkeypatch.setattr(client, "_try_server", try_server)
+    there = client.Connection("one,two,three")
+    for _ in range(2):
+        assert there._make(dict, {})["bootstrap_servers"] == ["two:9092"]
+    assert tried == ["one:9092", "two:9092", "two:9092"]
+
+
 def test_a_connection_that_idles_is_kept_alive(monkeypatch):
     """A worker without work writes for hours over none of them, which a firewall may forget."""
     monkeypatch.setattr(client, "probe", lambda *_, **__: None)
