@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import uuid
+import warnings
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -187,6 +188,19 @@ def pytest_collection() -> Iterator[None]:
         thresholds = {"get_threshold": gc.get_threshold, "set_threshold": gc.set_threshold}
         gc_tuning.gc = SimpleNamespace(**nothing, **thresholds)
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[object]:
+    """Collect what a failed test has left open: warnings about it would fail another one."""
+    n_failed = item.session.testsfailed
+    result = yield
+    if item.session.testsfailed > n_failed:
+        sys.last_value = sys.last_traceback = sys.last_exc = None  # which have all its variables
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gc.collect()
+    return result
 
 
 @pytest.hookimpl(optionalhook=True)

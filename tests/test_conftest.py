@@ -47,6 +47,35 @@ def test_signals_arrive_in_tests_though_the_runner_ignores_and_blocks_them() -> 
     assert done.returncode == 0, done.stdout
 
 
+OF_TWO = """
+import gc
+
+def test_that_fails():
+    left_open = [open(__file__)]
+    left_open.append(left_open)
+    assert left_open == []
+
+def test_after_it():
+    gc.collect()
+"""
+
+
+def test_what_a_failed_test_leaves_open_fails_no_other(tmp_path: Path) -> None:
+    (tmp_path / "test_of_two.py").write_text(OF_TWO)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "pyproject.toml"),
+            *("-p", "no:cacheprovider", str(tmp_path / "test_of_two.py")),
+        ],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        timeout=500.0,
+        check=False,
+    )
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+
+
 def test_no_proxy_stands_between_a_test_and_its_program() -> None:
     assert proxy_bypass("127.0.0.1")
     assert proxy_bypass("localhost:8080")
