@@ -261,8 +261,9 @@ def test_what_is_temporary_lies_with_the_checkpoints(tmp_path, monkeypatch):
     cluster.use_temporary(directory)
     assert not list(directory.iterdir())
     assert os.environ["TMPDIR"] == str(directory)
-    assert os.environ["JVM_ARGS"].startswith(f"-Djava.io.tmpdir={directory} ")
-    assert os.environ["JVM_ARGS"].endswith(" -Xmx1g")
+    can_be_named = " " not in str(directory)
+    first = f"-Djava.io.tmpdir={directory} " if can_be_named else ""
+    assert os.environ["JVM_ARGS"] == f"{first}-Xmx1g"
 
 
 def test_no_other_module_imports_pyflink_and_no_dependency_brings_it():

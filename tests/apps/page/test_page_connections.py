@@ -7,7 +7,7 @@ import resource
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
@@ -241,18 +241,9 @@ def test_a_flood_of_refused_requests_fills_no_disk(
     assert logged == [*3 * ["not_found"], "wrong_host"]
 
 
-def test_connections_leave_half_of_the_files_to_the_rest_of_the_program() -> None:
-    with limit_of_files(200):
-        assert program._most_connections() == 100
-    with limit_of_files(3000):
-        assert program._most_connections() == 1000
-
-
-@contextmanager
-def limit_of_files(n: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (n, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+@pytest.mark.parametrize(("n_files", "most"), [(200, 100), (3000, 1000)])
+def test_connections_leave_half_of_the_files_to_the_rest_of_the_program(
+    n_files: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _what: (n_files, n_files))
+    assert program._most_connections() == most

@@ -6,6 +6,7 @@ import io
 import re
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from rich.console import Console
@@ -281,7 +282,8 @@ def test_on_a_terminal_it_is_drawn_again_and_again(
 
     screen = Terminal()
     monkeypatch.setattr("sys.stdout", screen)
-    monkeypatch.setenv("TERM", "xterm")
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "50")):
+        monkeypatch.setenv(name, value)
     with visit(small.config_file) as deployment:
         follower = Follower(deployment, from_start=True)
         end = time.monotonic() + PATIENCE_S
@@ -316,7 +318,7 @@ def test_missing_topics_are_named(small: Small) -> None:
     ]
     assert small.wrong("watch", "--once") == (
         "topics events, answers are missing; --create-topics makes them: "
-        f"`streamgp check {small.config_file} --create-topics`"
+        f"`streamgp check {quote(str(small.config_file))} --create-topics`"
     )
 
 
@@ -331,7 +333,7 @@ def test_directory_without_topics_is_named(tmp_path: Path, monkeypatch: pytest.M
     broker = f"file://{tmp_path}/nowhere"
     assert small.wrong("watch", "--broker", broker) == (
         f"directory {tmp_path}/nowhere is not there; make the topics with --create-topics: "
-        f"`streamgp check {small.config_file} --broker {broker} --create-topics`"
+        f"`streamgp check {quote(str(small.config_file))} --broker {quote(broker)} --create-topics`"
     )
 
 
