@@ -8,8 +8,10 @@ draws more of them, `search` draws new ones each time, and with `-m quick` there
 import atexit
 import contextlib
 import gc
+import importlib
 import logging
 import os
+import random
 import re
 import shutil
 import signal
@@ -101,8 +103,17 @@ UNCLOSED = "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableE
 
 
 def mind_the_client(config):
-    """Ignore sockets that the client leaves open, also after the test that has used it."""
+    """Ignore sockets that the client leaves open, also after the test that has used it.
+
+    Its threads may outlast the test, too, and draw random numbers. They get generators of their
+    own, as Hypothesis fails each law during which the state of the usual one changes.
+
+    """
     config.addinivalue_line("filterwarnings", UNCLOSED)
+    importlib.import_module("connectors.kafka.client_import")
+    for name, module in list(sys.modules.items()):
+        if name.startswith("kafka.") and getattr(module, "random", None) is random:
+            module.random = random.Random()
 
 
 def needs_broker(item: pytest.Item) -> bool:

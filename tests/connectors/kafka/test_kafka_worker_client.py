@@ -1,5 +1,6 @@
 """A worker's hold on a real broker: what counts, for whom, and what happens if it goes wrong."""
 
+import random
 import threading
 import time
 from contextlib import ExitStack
@@ -639,6 +640,14 @@ def test_a_client_that_a_test_leaves_open_does_not_outlast_it(kafka, kafka_prefi
         topics.writer("feeder")
         assert set(threading.enumerate()) > before
     wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+def test_a_client_draws_no_random_numbers_of_a_law(topics, group):
+    before = random.getstate()
+    with linked(topics, group) as link:
+        write(topics, *numbered("events", 3))
+        copy_all(link, 3)
+    assert random.getstate() == before
 
 
 # --- two of one name
