@@ -158,6 +158,8 @@ class Connection:
         producer = self.producer(
             transactional_id=transactional_id,
             transaction_timeout_ms=_ms(self.timeouts.transaction_s),
+            # A cluster gives up a broker that was killed after nine seconds, and then chooses.
+            delivery_timeout_ms=_ms(max(self.timeouts.delivery_s, self.timeouts.transaction_s)),
             # The client sends one batch of a partition at a time: each costs a round trip. Readers
             # get a batch as a whole, also those on slow networks.
             batch_size=512 * 2**10,

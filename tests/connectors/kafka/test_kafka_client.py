@@ -182,6 +182,14 @@ def test_readers_get_a_batch_of_a_worker_in_time_where_bytes_come_slowly(monkeyp
     assert 128 * 2**10 < batch_size < 150e3 * there.timeouts.request_s
 
 
+def test_a_worker_s_records_wait_for_another_leader_as_long_as_their_transaction(monkeypatch):
+    """A cluster gives up a killed broker after 9 s; on a busy machine others led after 12."""
+    monkeypatch.setattr(client.Connection, "_make", lambda _self, _kind, options: options)
+    monkeypatch.setattr(client, "keep_requests", lambda _producer: None)
+    options = client.Connection("there").transactional_producer("group-a")
+    assert options["delivery_timeout_ms"] == options["transaction_timeout_ms"] == 15_000
+
+
 def test_a_consumer_asks_for_less_while_answers_come_too_late_and_for_more_again():
     """On 150 kB/s a worker asked for 1 MB again and again, and never got an event."""
     asked = {"fetch_max_bytes": 6400, "max_partition_fetch_bytes": 640, "request_timeout_ms": 5000}
