@@ -158,7 +158,7 @@ def _forget(there: Deployment, reader: Reader, traces: Traces, *, yes: bool, wai
     if not traces.left:
         raise click.ClickException(
             f"no worker of group {there.group} has learned anything of the key "
-            f"{traces.entity!r}; nothing was forgotten"
+            f"{traces.entity!r}; nothing was forgotten; {_still_there(there)}"
         )
     if not traces.has_head:
         raise click.ClickException(

@@ -119,7 +119,8 @@ def test_forgetting_an_unknown_key_is_refused(small: Small) -> None:
     with_people(small)
     before = small.records("consensus")
     assert small.wrong("forget", "an", "--yes") == (
-        "no worker of group streamgp has learned anything of the key 'an'; nothing was forgotten"
+        "no worker of group streamgp has learned anything of the key 'an'; nothing was forgotten; "
+        f"{KEPT}"
     )
     assert small.records("consensus") == before
 
