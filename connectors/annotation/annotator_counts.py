@@ -11,7 +11,7 @@ from statistics import median
 from connectors.annotation.open_questions import RequestKey
 from connectors.annotation.timeline import is_same
 from streamgp.base import Label, QuestionsLeft
-from streamgp.common.latest import Latest
+from streamgp.common.latest import LatestByKey
 from streamgp.interactive.messages import Answer, Challenge
 
 SEEN_S = 120.0
@@ -123,8 +123,8 @@ class AnnotatorCounts:
     def __init__(self) -> None:
         self.times = AnswerTimes()
         self._of: dict[str, _Counts] = {}
-        self._contested: Latest[RequestKey, Label] = Latest(_N_CHALLENGES)
-        self._decided: Latest[RequestKey, tuple[str, Label]] = Latest(_N_CHALLENGES)
+        self._contested: LatestByKey[str | None, Label] = LatestByKey(_N_CHALLENGES)
+        self._decided: LatestByKey[str | None, tuple[str, Label]] = LatestByKey(_N_CHALLENGES)
         self._seen: dict[str, float] = {}
 
     def saw(self, annotator: str, now: float) -> None:

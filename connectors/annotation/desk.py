@@ -37,11 +37,10 @@ from connectors.annotation.replies import (
 )
 from connectors.annotation.timeline import Moment, is_same
 from streamgp.base import Label
-from streamgp.common.latest import Latest
+from streamgp.common.latest import Latest, LatestByKey
 from streamgp.interactive.messages import (
     Answer,
     Challenge,
-    EventKey,
     Input,
     LabelledExample,
     Message,
@@ -194,7 +193,7 @@ class AnnotationDesk:
         )
         self._leases: dict[RequestKey, tuple[str, float]] = {}
         self._answers: Latest[tuple[str | None, str], tuple[Answer, int | None]] = Latest(N_ANSWERS)
-        self._shares: Latest[EventKey, Shares] = Latest(N_SHARES)
+        self._shares: LatestByKey[str | None, Shares] = LatestByKey(N_SHARES)
         self._counts = AnnotatorCounts()
         self.times = self._counts.times
         self._budget = QuestionBudget() if budget is None else budget

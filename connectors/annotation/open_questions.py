@@ -16,7 +16,7 @@ from math import inf
 from typing import Literal, TypeAlias
 
 from streamgp.base import Label
-from streamgp.common.latest import Latest
+from streamgp.common.latest import LatestByKey
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import ASKED_AGAIN, EventKey, LabelRequest, Request
 
@@ -242,11 +242,12 @@ class OpenQuestions:
 
     """
 
-    # _bodies  questions by event and request id
+    # _bodies  questions by key, event id and request id
     # _queues  exactly those that are not over and can be answered at `_now`
     # _untils  deadlines of those that are not over, sorted, each with its place
     # _now     the last time asked about; it may go back
-    # _past    settled requests, by event; `_older` those of the turn before
+    # _past    settled requests, by key and event id; `_older` those of the turn before
+    # _n_past  number of events in `_past`
     # _predicted  predicted classes, by event
     # _served  predicted classes of the last answered label requests; `_n_served` counts them
     def __init__(
@@ -259,19 +260,20 @@ class OpenQuestions:
         self._order = order
         self._keep_over = keep_over
         self._may_answer = may_answer
-        self._bodies: dict[EventKey, dict[str, _Body]] = {}
+        self._bodies: dict[str | None, dict[str, dict[str, _Body]]] = {}
         self._queues = _Queues()
         self._untils: list[tuple[float, Place]] = []
         self._now = -inf
-        self._past: dict[EventKey, _Past] = {}
-        self._older: dict[EventKey, _Past] = {}
-        self._predicted: Latest[EventKey, Label] = Latest(N_PREDICTED)
+        self._past: dict[str | None, dict[str, _Past]] = {}
+        self._older: dict[str | None, dict[str, _Past]] = {}
+        self._n_past = 0
+        self._predicted: LatestByKey[str | None, Label] = LatestByKey(N_PREDICTED)
         self._served: deque[Label | None] = deque(maxlen=N_SERVED)
         self._n_served: Counter[Label | None] = Counter()
 
     def __iter__(self) -> Iterator[Question]:
         """Return all questions, unordered, even if it is too late to answer them."""
-        for bodies in self._bodies.values():
+        for bodies in (bodies for of_key in self._bodies.values() for bodies in of_key.values()):
             yield from (body.question for body in bodies.values() if not body.over)
 
     def challenges(
@@ -319,7 +321,7 @@ class OpenQuestions:
         return min((queue.by_age[0][0][1] for queue in queues), default=inf)
 
     def get(self, key: str | None, event_id: str, request_id: str) -> Question | None:
-        body = self._bodies.get((key, event_id), {}).get(request_id)
+        body = self._about((key, event_id)).get(request_id)
         return None if body is None or body.over else body.question
 
     def ask(self, question: Question, at: float, until: float = inf) -> None:
@@ -336,7 +338,7 @@ class OpenQuestions:
             return
         over = past.is_over(request)
         if not over or self._keep_over:
-            before = self._bodies.get(event, {}).get(request.request_id)
+            before = self._about(event).get(request.request_id)
             score = max(request.score, 0.0)
             if isinstance(request, LabelRequest) and request.reason == ASKED_AGAIN:
                 # It has no score of its own; if the request was answered before, its score is
@@ -344,7 +346,8 @@ class OpenQuestions:
                 score = 1.0 if before is None else before.score
             body = _Body(question, at, until, over, self._predicted.get(event), score)
             self.remove(event, request.request_id)  # in case it is read twice
-            self._bodies.setdefault(event, {})[request.request_id] = body
+            of_key = self._bodies.setdefault(request.key, {})
+            of_key.setdefault(request.event_id, {})[request.request_id] = body
             if not over:
                 insort(self._untils, (until, body.place))
                 if until >= self._now:
@@ -367,7 +370,7 @@ class OpenQuestions:
         if self._order != "useful" or predicted is None:
             return
         self._predicted.put(event, predicted)
-        for body in self._bodies.get(event, {}).values():
+        for body in self._about(event).values():
             is_queued = not body.over and body.until >= self._now
             if is_queued:
                 self._queues.remove(body)
@@ -392,7 +395,7 @@ class OpenQuestions:
         past = self._past_of(event, at)
         past.before = max(past.before, before)
         past.taught = past.taught or taught
-        for request_id, body in list(self._bodies.get(event, {}).items()):
+        for request_id, body in list(self._about(event).items()):
             if past.is_over(body.question.request):
                 self._end(event, request_id)
 
@@ -412,38 +415,53 @@ class OpenQuestions:
         return None if past is None else past.over.get(request_id)
 
     def remove(self, event: EventKey, request_id: str) -> Question | None:
-        bodies = self._bodies.get(event, {})
+        bodies = self._about(event)
         body = bodies.pop(request_id, None)
         if body is None:
             return None
+        key, event_id = event
         if not bodies:
-            del self._bodies[event]
+            del self._bodies[key][event_id]
+            if not self._bodies[key]:
+                del self._bodies[key]
         if not body.over:
             self._take_out(body)
         return body.question
 
     def forget(self, key: str | None, at: float) -> None:
         """Forget everything about a key that was written up to a time."""
-        for event in [event for event in self._bodies if event[0] == key]:
-            for request_id in [r for r, body in self._bodies[event].items() if body.at <= at]:
-                self.remove(event, request_id)
+        for event_id, bodies in list(self._bodies.get(key, {}).items()):
+            for request_id in [r for r, body in bodies.items() if body.at <= at]:
+                self.remove((key, event_id), request_id)
         for settled in (self._past, self._older):
-            for event in [event for event in settled if event[0] == key]:
-                if settled[event].at <= at:
-                    del settled[event]
+            of_key = settled.pop(key, {})
+            left = {event_id: past for event_id, past in of_key.items() if past.at > at}
+            if left:
+                settled[key] = left
+            if settled is self._past:
+                self._n_past -= len(of_key) - len(left)
         self._predicted.forget(key)
 
     def turn_over(self) -> None:
         """Forget what was settled before the last turn."""
-        self._older, self._past = self._past, {}
-        for event, bodies in list(self._bodies.items()):
-            for request_id, body in list(bodies.items()):
-                if body.stale:
-                    self.remove(event, request_id)
-                body.stale = body.over
+        self._begin_past()
+        for key, of_key in list(self._bodies.items()):
+            for event_id, bodies in list(of_key.items()):
+                for request_id, body in list(bodies.items()):
+                    if body.stale:
+                        self.remove((key, event_id), request_id)
+                    body.stale = body.over
+
+    def _begin_past(self) -> None:
+        self._older, self._past, self._n_past = self._past, {}, 0
+
+    def _about(self, event: EventKey) -> dict[str, _Body]:
+        """Return the questions about an event, by request id."""
+        key, event_id = event
+        return self._bodies.get(key, {}).get(event_id, {})
 
     def _end(self, event: EventKey, request_id: str) -> None:
-        body = self._bodies.get(event, {}).get(request_id)
+        body = self._about(event).get(request_id)
         if body is not None and not body.over:
             body.over = True
             self._take_out(body)
@@ -452,7 +470,7 @@ class OpenQuestions:
 
     def _note_served(self, event: EventKey, request_id: str) -> None:
         """Count the class of an answered label request, and drop the oldest one."""
-        body = self._bodies.get(event, {}).get(request_id)
+        body = self._about(event).get(request_id)
         if body is None or body.over or not body.is_label_request:
             return
         if len(self._served) == N_SERVED:
@@ -481,7 +499,7 @@ class OpenQuestions:
         first, last = (bisect_left(self._untils, (at,)) for at in sorted((was, now)))
         change = self._queues.remove if was < now else self._queues.add
         for _, (rank, event) in self._untils[first:last]:
-            change(self._bodies[event][rank[-1]])
+            change(self._about(event)[rank[-1]])
         return [
             queue
             for (is_label_request, _), queue in self._queues.of(only_key).items()
@@ -493,18 +511,25 @@ class OpenQuestions:
 
     def _at(self, place: Place) -> Question:
         rank, event = place
-        return self._bodies[event][rank[-1]].question
+        return self._about(event)[rank[-1]].question
 
     def _known_past(self, event: EventKey) -> _Past | None:
-        return self._past.get(event) or self._older.get(event)
+        key, event_id = event
+        for settled in (self._past, self._older):
+            past = settled.get(key, {}).get(event_id)
+            if past is not None:
+                return past
+        return None
 
     def _past_of(self, event: EventKey, at: float) -> _Past:
         """Return the settled requests of an event, to record another one."""
-        past = self._past.get(event)
+        key, event_id = event
+        past = self._past.get(key, {}).get(event_id)
         if past is None:
-            older = self._older.pop(event, None)
-            past = self._past[event] = _Past() if older is None else older
-            if len(self._past) > MAX_PAST:
-                self._older, self._past = self._past, {}
+            past = self._older.get(key, {}).pop(event_id, None) or _Past()
+            self._past.setdefault(key, {})[event_id] = past
+            self._n_past += 1
+            if self._n_past > MAX_PAST:
+                self._begin_past()
         past.at = max(past.at, at)
         return past

@@ -14,7 +14,7 @@ from weakref import ref
 from connectors.annotation.open_questions import RequestKey
 from streamgp.base import CountingBudget, Decision, QuestionsLeft
 from streamgp.common.budget_account import BudgetAccount
-from streamgp.common.latest import Latest
+from streamgp.common.latest import Latest, LatestByKey
 from streamgp.interactive.messages import (
     Answer,
     Cancel,
@@ -75,10 +75,10 @@ class QuestionBudget:
         self._of_key = of_key
         self._total = None if total is None else _Counted(total)
         self._counted: Latest[str | None, _Counted] = Latest(N_KEYS)
-        self._asked: Latest[RequestKey, tuple[float, tuple[ref[_Counted], ...]]] = Latest(
+        self._asked: LatestByKey[str | None, tuple[float, tuple[ref[_Counted], ...]]] = LatestByKey(
             N_REQUESTS
         )
-        self._ended: Latest[RequestKey, bool] = Latest(N_REQUESTS)
+        self._ended: LatestByKey[str | None, bool] = LatestByKey(N_REQUESTS)
 
     def take(self, message: Input | Message) -> None:
         """Process a message from the topics; messages that cost no question change nothing."""

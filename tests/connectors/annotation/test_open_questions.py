@@ -246,3 +246,16 @@ def test_the_first_of_many_who_answer_one_question_is_known_at_no_cost() -> None
     first = {questions.note_answer(("k", "e"), "e/label", f"n{i}", at=1.0) for i in range(n)}
     assert time.process_time() - start < 2.0  # 0.05 s; a look at all names for each takes seven
     assert first == {"n0"}
+
+
+def test_forgotten_keys_take_no_time_for_each_event_of_the_others() -> None:
+    questions, n = OpenQuestions(order="useful"), 10_000
+    for i in range(n):
+        questions.note_prediction((f"k{i}", "e"), "x")
+        questions.ask(Question(request=request(f"k{i}", "e", 1.0)), at=1.0)
+        questions.end(f"k{i}", "f/label", at=1.0)
+    start = time.process_time()
+    for i in range(n - 1):
+        questions.forget(f"k{i}", 2.0)
+    assert time.process_time() - start < 2.0  # 0.2 s; a look at all events for each takes five
+    assert [question.request.key for question in questions] == [f"k{n - 1}"]
