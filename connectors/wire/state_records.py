@@ -568,6 +568,11 @@ class History:
         found = [retraction for retraction in every if retraction is not None]
         return sorted(found, key=lambda retraction: retraction.at)
 
+    def retraction(self, entity: str, name: str) -> Retraction | None:
+        """Return the retraction under a name of `state`, which may be that of one of its pieces."""
+        parts, whole = self._apart[RETRACTED].get(entity, {}), name.partition(PIECES)[0]
+        return self._retraction(entity, whole, parts[whole], parts) if whole in parts else None
+
     def _retraction(
         self, entity: str, name: str, kept: _Kept, named: Mapping[str, _Kept]
     ) -> Retraction | None:

@@ -390,11 +390,16 @@ class _Found:
         entity, name = (*parts_of(record.key), "", "")[:2]
         if record.value is None or not name.startswith(RETRACTED):
             return
-        for retraction in _retractions(history, [entity]):
-            for event_id, revision in retraction.made:
-                event = retraction.key if self._keyed else None, event_id
-                self._events.setdefault(event[0], set()).add(event)
-                self._restated.setdefault(event, {})[revision] = retraction.at
+        try:
+            retraction = history.retraction(entity, name)
+        except HistoryError:  # as in `_retractions`
+            return
+        if retraction is None:
+            return
+        for event_id, revision in retraction.made:
+            event = retraction.key if self._keyed else None, event_id
+            self._events.setdefault(event[0], set()).add(event)
+            self._restated.setdefault(event, {})[revision] = retraction.at
 
 
 def _at_their_times(steps: Iterable[Step]) -> Iterator[tuple[float, Step]]:
@@ -635,10 +640,9 @@ def _step(
     )
 
 
-def _retractions(history: History, entities: Iterable[str] | None = None) -> list[Retraction]:
+def _retractions(history: History) -> list[Retraction]:
     try:
-        names = history.entities() if entities is None else entities
-        return [each for entity in names for each in history.retractions(entity)]
+        return [each for entity in history.entities() for each in history.retractions(entity)]
     except HistoryError:
         return []  # `streamgp check` reports problems of `state`
 

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.topics import Record
+from connectors.wire import state_records
 from connectors.wire.codec import encode
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import signature
@@ -21,7 +22,14 @@ from streamgp import isgp
 from streamgp.apps.maintenance import audit
 from streamgp.apps.maintenance.audit import Step, Wanted, steps_of
 from streamgp.interactive.loop import InteractiveLoop
-from streamgp.interactive.messages import Answer, Challenge, LabelledExample, LabelRequest, Message
+from streamgp.interactive.messages import (
+    Answer,
+    Challenge,
+    LabelledExample,
+    LabelRequest,
+    Message,
+    Retraction,
+)
 from streamgp.interactive.people import People
 from tests.connectors.worker.test_worker_drift import CHANGE, END, labelled
 from tests.helpers.small_deployment import Small
@@ -596,6 +604,36 @@ def test_forgotten_keys_take_no_time_for_each_event_of_the_others() -> None:
     start = time.process_time()
     assert {step.key for step in steps_of(records)} == {f"k{i}" for i in range(n // 2, n)}
     assert time.process_time() - start < 3.0  # 0.4 s; a look at all events for each takes ten
+
+
+def test_a_retraction_is_read_once_as_it_comes_and_once_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many others of the same key there are."""
+    n, n_read, real = 50, 0, state_records.retraction_of
+
+    def counting(value: object) -> Retraction:
+        nonlocal n_read
+        n_read += 1
+        return real(value)
+
+    monkeypatch.setattr(state_records, "retraction_of", counting)
+    made = [state_records.state("k", "head", {}, 0)]
+    for i in range(n):
+        line = LabelledExample(
+            event_id=f"e{i}", key="k", sequence=i + 1, x={}, y="den", origin="asked",
+            learned_at=1.0, annotator=f"ann{i}",
+        )  # fmt: skip
+        retraction = Retraction(annotator=f"ann{i}", since=None, at=2.0, taken=(line,))
+        value = state_records.retraction_value(retraction)
+        made.append(state_records.state("k", state_records.retraction_name(f"ann{i}"), value, 0))
+    records = [
+        Record(topic="state", partition=0, offset=i, key=out.key, value=out.value, at=2.0)
+        for i, out in enumerate(made)
+    ]
+    told_of = [step.annotator for step in steps_of(records) if step.what == "retracted"]
+    assert sorted(map(str, told_of)) == sorted(f"ann{i}" for i in range(n))
+    assert n_read == 2 * n
 
 
 def test_an_answer_counts_once_and_what_is_no_message_not_at_all() -> None:
