@@ -32,7 +32,16 @@ from connectors.tables.cells import (
     with_point,
 )
 from connectors.tables.feature_columns import Cells, FeatureColumns, why_no_numbers
-from connectors.tables.readers import SHOWN, BadRow, Row, Table, TableError, cells_of, place_of
+from connectors.tables.readers import (
+    SHOWN,
+    BadRow,
+    Row,
+    Table,
+    TableError,
+    cells_of,
+    place_of,
+    refuse_width,
+)
 from streamgp.base import FeatureName, Label, check_kind
 from streamgp.interactive.messages import Event, Rejected
 
@@ -172,6 +181,7 @@ class RowReader:
         given = [row.cells for row in first if isinstance(row, Row)]
         rows = [self._with_points(cells) for cells in given]
         columns = list(dict.fromkeys(name for cells in rows for name in cells))
+        refuse_width(len(columns), path)
         if table.columns is not None:
             columns = table.columns
         self._patterns = [name for name in roles.ignore if "*" in name]

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from streamgp.interactive.event_windows import EventWindows
 
 N_FIRST = 100
+FIRST_BYTES = 1 << 24
+"""The bytes after which fewer rows are the first ones: all of these are in memory together."""
 BATCH = 256
 N_ALIKE = 5
 """The largest number of groups of similar labels in a note."""
@@ -160,6 +162,8 @@ class LogSource(Source):
         try:
             for row in islice(rows, N_FIRST):
                 first.append(row)  # one by one, to keep the rows before an error
+                if self._table.n_bytes >= FIRST_BYTES:
+                    break
         except TableError as error:
             self._error = error
         if not first:

@@ -179,6 +179,17 @@ def place_of(row: Row | BadRow) -> str:
 Rows: TypeAlias = Iterator[Row | BadRow]
 
 
+MAX_COLUMNS = 100_000
+
+
+def refuse_width(n: int, path: object) -> None:
+    """Refuse a table whose columns alone would take much memory and time."""
+    if n > MAX_COLUMNS:
+        raise TableError(
+            f"{path} has {n} columns, expected at most {MAX_COLUMNS}; keep those that are needed"
+        )
+
+
 def refuse_duplicates(columns: list[str], path: Path) -> None:
     """Refuse a table with two columns of the same name."""
     twice = sorted(name for name, n in Counter(columns).items() if n > 1)
@@ -212,8 +223,10 @@ class _Lines:
     # _over   their bytes, without the first line
     # _again  lines to read again, the next one last
     # _most   most bytes that a long row may have after its first line: they may be read again
+    # n_bytes  the bytes of the file that were read
     def __init__(self, file: BinaryFile) -> None:
         self.number = 0
+        self.n_bytes = 0
         self.damage: str | None = None
         self._file = file
         self._row: list[bytes] = []
@@ -246,6 +259,7 @@ class _Lines:
         else:
             # bounded, so that a file without line ends is not read into memory
             data = self._file.stream.readline(MAX_LINE)
+            self.n_bytes += len(data)
             # Quotes can follow each other so that none of many rows ends.
             self._most = min(self._most + _TIMES_AGAIN * len(data), MAX_LINE)
         if not data:
@@ -274,6 +288,10 @@ class _TextTable:
     def __init__(self, file: BinaryFile) -> None:
         self._file = file
         self._lines = _Lines(file)
+
+    @property
+    def n_bytes(self) -> int:
+        return self._lines.n_bytes
 
     @property
     def progress(self) -> float:
@@ -328,6 +346,7 @@ class CsvTable(_TextTable):
             header = [name.strip() for name in next(self._reader)]
         except csv.Error as error:
             raise TableError(f"{path} has an unreadable header: {_plain(error)}") from None
+        refuse_width(len(header), path)
         if _is_row(header, [cells_of(line, delimiter) for line in later]):
             raise TableError(
                 f"{path} has no header, its first line is {first.strip()!r:.80}; "
@@ -559,7 +578,8 @@ def _plain(error: csv.Error) -> str:
 # --- Rows of a Parquet file, read with pyarrow (optional: `streamgp[parquet]`).
 
 
-_BATCH = 1024
+_BATCH = 64  # rows, which may have long texts, of at most
+_BATCH_CELLS = 1 << 20
 
 
 class ParquetTable:
@@ -590,7 +610,9 @@ class ParquetTable:
         self.head: list[str] = []
         self._n_rows: int = self._parquet.metadata.num_rows
         self._n_read = 0
+        self.n_bytes = 0
         try:
+            refuse_width(len(self.columns), file.path)
             refuse_duplicates(self.columns, file.path)
         except TableError:
             self.close()
@@ -598,18 +620,27 @@ class ParquetTable:
 
     def rows(self) -> Rows:
         names = self.columns or []
-        batches = self._parquet.iter_batches(batch_size=_BATCH)
+        size = max(1, min(_BATCH, _BATCH_CELLS // max(1, len(names))))
+        batches = self._parquet.iter_batches(batch_size=size)
         while True:
             try:
                 batch = next(batches, None)
-                cells = None if batch is None else [self._plain(column) for column in batch.columns]
+                columns = [] if batch is None else list(map(self._decoded, batch.columns))
+                cells = list(map(self._plain, columns))
             except self._damages as error:
                 raise self._file.damaged(self._n_read, error) from None
-            if cells is None:
+            if batch is None:
                 return
+            n_bytes = sum(column.nbytes for column in columns)
             for row in zip(*cells, strict=True):
                 self._n_read += 1
+                self.n_bytes += n_bytes // batch.num_rows
                 yield Row(self._n_read, 0, 0, dict(zip(names, row, strict=True)))
+
+    def _decoded(self, column: Any) -> Any:
+        """Return a column without a dictionary, which would hide how large its values are."""
+        is_dictionary = self._arrow.types.is_dictionary(column.type)
+        return column.dictionary_decode() if is_dictionary else column
 
     def _plain(self, column: Any) -> list[Any]:
         if self._arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -670,6 +701,10 @@ class Table(Protocol):
 
     def rows(self) -> Rows:
         """Read the rows; may be called once."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Number of bytes of rows that have been read."""
 
     @property
     def progress(self) -> float:

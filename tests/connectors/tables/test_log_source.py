@@ -17,6 +17,7 @@ from connectors.tables.cells import (
     number_of,
     time_of,
 )
+from connectors.tables.columns import RowReader
 from connectors.tables.log_source import BATCH, LogSource
 from connectors.tables.readers import TableError
 from connectors.wire.codec import decode, encode
@@ -1259,6 +1260,34 @@ def test_rows_before_a_damage_are_delivered_then_the_damage_is_reported(
 def poll_to_the_end(log, found):
     while not log.exhausted:
         found.extend(log.poll())
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_first_rows_are_fewer_where_they_are_long(tmp_path, monkeypatch, n):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"a":1,"b":"x"}\n' * 5)
+    monkeypatch.setattr("connectors.tables.log_source.FIRST_BYTES", 16 * n)
+    judged = []
+    real = RowReader.__init__
+
+    def noting(reader, table, *, first, **more):
+        judged.append(len(first))
+        real(reader, table, first=first, **more)
+
+    monkeypatch.setattr(RowReader, "__init__", noting)
+    log = LogSource(path)
+    assert len(drain(log)) == 5
+    assert judged == [n]
+
+
+def test_rows_that_name_too_many_columns_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("connectors.tables.readers.MAX_COLUMNS", 3)
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"a":1,"b":2}\n{"b":1,"c":2}\n')
+    assert len(drain(LogSource(path))) == 2
+    path.write_text('{"a":1,"b":2}\n{"c":1,"d":2}\n')
+    with pytest.raises(TableError, match=r"jsonl has 4 columns, expected at most 3; keep those"):
+        LogSource(path)
 
 
 def test_a_row_is_numbered_by_its_place_in_the_file(tmp_path):

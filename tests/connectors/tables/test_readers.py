@@ -597,6 +597,44 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     table.close()
 
 
+def test_too_many_columns_are_refused_before_they_are_named(tmp_path):
+    path = write(tmp_path, b"," * 3_000_000 + b"\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            TableError, match=r"csv has 3000001 columns, expected at most 100000; keep those that"
+        ):
+            open_table(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * 2**20  # names would take as much again several times
+
+
+def test_too_many_columns_of_parquet_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(readers, "MAX_COLUMNS", 3)
+    columns = {name: [1] for name in "abcd"}
+    read(write_parquet(tmp_path / "3.parquet", {name: columns[name] for name in "abc"}))
+    with pytest.raises(TableError, match=r"4\.parquet has 4 columns, expected at most 3; keep"):
+        open_table(write_parquet(tmp_path / "4.parquet", columns))
+
+
+def test_long_texts_of_parquet_are_not_in_memory_by_the_thousand(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 1000), pa.array(["a" * 2**20]))
+    table = open_table(write_parquet(tmp_path / "log.parquet", {"text": text}))
+    rows = table.rows()
+    tracemalloc.start()
+    try:
+        assert len(next(rows).cells["text"]) == 2**20
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        table.close()
+    assert peak < 100 * 2**20  # of 1000
+    assert table.n_bytes >= 2**20
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     real = builtins.__import__
 
