@@ -244,6 +244,32 @@ def scarce(called: str, topic: Mapping[str, Any], own: Mapping[str, str]) -> lis
     ]
 
 
+def behind(topics: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return a line if brokers that hold copies of topics are down, or have not caught up.
+
+    Examples
+    --------
+    >>> topic = {"partitions": [{"replica_nodes": [1, 2, 3], "isr_nodes": [2, 3]}]}
+    >>> behind([topic])
+    ['copies are not in sync on broker 1, which is down or has not caught up: restart no other ...
+    >>> topic["partitions"][0]["isr_nodes"].append(1)
+    >>> behind([topic])
+    []
+
+    """
+    nodes = {
+        node
+        for topic in topics
+        for each in topic["partitions"]
+        for node in {*each["replica_nodes"]} - {*each["isr_nodes"]}
+    }
+    return [
+        f"copies are not in sync on broker {node}, which is down or has not caught up: restart no "
+        "other broker before it has"
+        for node in sorted(nodes)
+    ]
+
+
 def _limit(settings: Settings, name: TopicName) -> int:
     return int(settings.get(name, {}).get("max.message.bytes", 0))
 
@@ -347,21 +373,26 @@ class Administration:
     def warnings(self) -> list[str]:
         """Return what workers can tolerate, or must wait for, one line each.
 
-        These are inputs that may be too large or dated ahead, topics with few copies in sync, and
-        brokers that clients do not reach.
+        These are inputs that may be too large or dated ahead, topics with few copies in sync,
+        and brokers that are behind, or that clients do not reach.
         """
         settings = self._settings(ALL_TOPICS)
         lines = [
             line for name in SENT_BY_OTHERS for line in excess(name, self._names[name], settings)
         ]
         lines += forgeable(self._names["answers"], settings)
-        for name, topic in self._describe().items():
-            if topic is not None and not topic["error_code"]:
-                lines += scarce(self._names[name], topic, settings[name])
+        topics = {
+            name: topic
+            for name, topic in self._describe().items()
+            if topic is not None and not topic["error_code"]
+        }
+        for name, topic in topics.items():
+            lines += scarce(self._names[name], topic, settings[name])
+        lines += behind(topics.values())
         for host, port in servers_of(self._client):
             reason = self.connection.why_unreachable(host, port)
             if reason is not None:
-                lines.append(f"a broker of the cluster cannot be reached: {reason}")
+                lines.append(f"a broker of the cluster cannot be reached: {reason} if it is up")
         return lines
 
     def counts(self, names: Iterable[TopicName]) -> dict[TopicName, int]:

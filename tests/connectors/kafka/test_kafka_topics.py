@@ -241,7 +241,20 @@ def test_a_broker_that_sends_clients_where_none_answers_causes_a_warning(
         monkeypatch.setattr("connectors.kafka.admin.servers_of", lambda _: found)
         assert topics.warnings() == [
             "a broker of the cluster cannot be reached: it sends clients to "
-            "no-such-host.invalid:9092 (there is no such host); correct its advertised.listeners"
+            "no-such-host.invalid:9092 (there is no such host); correct its advertised.listeners "
+            "if it is up"
+        ]
+
+
+def test_a_broker_that_is_down_or_behind_causes_a_warning(kafka, kafka_prefix, monkeypatch):
+    """As between the steps of a rolling restart, when another one would stop the workers."""
+    with opened(kafka, kafka_prefix) as topics:
+        described = topics._administration._describe()
+        described["events"]["partitions"][0]["replica_nodes"].append(7)
+        monkeypatch.setattr(topics._administration, "_describe", lambda: described)
+        assert topics.warnings() == [
+            "copies are not in sync on broker 7, which is down or has not caught up: restart no "
+            "other broker before it has"
         ]
 
 
