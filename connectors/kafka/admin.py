@@ -24,8 +24,8 @@ from connectors.kafka.client_import import (
     OffsetSpec,
     TopicPartition,
     describe_group,
-    forget_coordinators,
     kafka_errors,
+    look_again,
     servers_of,
 )
 from connectors.kafka.topic_identity import Shape, beyond_end, check_mark, missing, shape_of
@@ -673,7 +673,7 @@ class Administration:
             try:
                 return within(left_s, doing, lambda: call(self._client))
             except CLIENT_ERRORS as error:
-                forget_coordinators(self._client)
+                look_again(self._client)
                 if isinstance(error, _NO_COORDINATOR):
                     until = max(until, began + _FIRST_GROUP_S)
                 if not isinstance(error, _RETRIABLE) or time.monotonic() + _AGAIN_S > until:

@@ -176,12 +176,15 @@ def committed(
     return found
 
 
-def forget_coordinators(admin: Any) -> None:
-    """Make an admin client look for the coordinators of groups and transactions again.
+def look_again(admin: Any) -> None:
+    """Make an admin client look for the servers again, and for the coordinators among them.
 
-    The client would ask the servers that it has once found for ever, though others have taken over.
+    The client would ask the coordinators that it has once found for ever, though others have taken
+    over, and would not know a server that came up since for five minutes.
     """
-    admin._manager.cluster._coordinators.clear()
+    cluster = admin._manager.cluster
+    cluster._coordinators.clear()
+    cluster.request_update()
 
 
 def servers_of(admin: Any) -> list[tuple[str, int]]:

@@ -121,6 +121,20 @@ def test_coordinators_that_are_gone_are_looked_for_again(kafka, kafka_prefix):
         assert 77 not in found.values()
 
 
+def test_servers_that_came_up_since_are_found(kafka, kafka_prefix):
+    """A client that knows only the one that came up first would not ask for others for minutes."""
+    with opened(kafka, kafka_prefix) as topics:
+        expected = topics.lags("nobody")
+        manager = topics._administration._client._manager
+        cluster = manager.cluster
+        ((number, server),) = cluster._brokers.items()
+        cluster._brokers = {77: type(server)(77, server.host, server.port, None)}
+        cluster._coordinator_brokers.clear()
+        manager.run(manager.close, number)
+        assert topics.lags("nobody") == expected
+        assert number in cluster._brokers
+
+
 def test_only_what_is_missing_is_made(kafka, kafka_prefix):
     make(kafka, kafka_prefix, events=(2, {}), answers=(2, {}))
     with opened(kafka, kafka_prefix, create=False) as topics:
