@@ -43,6 +43,7 @@ CLIENT_ERRORS = (kafka_errors.KafkaError, OSError, RuntimeError, ValueError)
 _OUTLIVED = (
     kafka_errors.ProducerFencedError,
     kafka_errors.InvalidProducerEpochError,
+    kafka_errors.InvalidProducerIdMappingError,
     kafka_errors.IllegalGenerationError,
     kafka_errors.UnknownMemberIdError,
 )

@@ -190,6 +190,14 @@ def test_a_worker_s_records_wait_for_another_leader_as_long_as_their_transaction
     assert options["delivery_timeout_ms"] == options["transaction_timeout_ms"] == 15_000
 
 
+def test_a_worker_that_a_broker_has_forgotten_is_told_to_start_again():
+    """After `transactional.id.expiration.ms` (seven days) without a commit."""
+    error = kafka_errors.KafkaError(kafka_errors.InvalidProducerIdMappingError())
+    text = str(client.Connection("there").broker_error(error, "commit"))
+    assert "commit: this program was silent for too long" in text
+    assert "start it again, nothing is lost" in text
+
+
 def test_a_consumer_asks_for_less_while_answers_come_too_late_and_for_more_again():
     """On 150 kB/s a worker asked for 1 MB again and again, and never got an event."""
     asked = {"fetch_max_bytes": 6400, "max_partition_fetch_bytes": 640, "request_timeout_ms": 5000}
