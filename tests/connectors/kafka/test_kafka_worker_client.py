@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
 
@@ -464,6 +464,17 @@ def all_settle(*links, n):
     assert [len(link.assigned) for link in links] == [n] * len(links)
 
 
+@contextmanager
+def settling(link):
+    """Have a client settle in a thread, which ends with the block, also if that fails."""
+    thread = threading.Thread(target=settle, args=(link,))
+    thread.start()
+    try:
+        yield thread
+    finally:
+        thread.join()
+
+
 def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_move(topics, group):
     n = 10_000
     write(topics, *numbered("events", n, 0), *numbered("events", n, 1))
@@ -471,12 +482,10 @@ def test_what_was_fetched_and_not_handed_over_is_fetched_again_when_partitions_m
         linked(topics, group, "a", max_records=100) as first,
         linked(topics, group, "b", wait=False) as second,
     ):
-        thread = threading.Thread(target=settle, args=(second,))
-        thread.start()
-        while len(first.assigned) != 1:
-            records = first.poll(0.2)  # none, if the other one is so late that all are done
-            first.commit([out("predictions", r.value, r.partition, r.key) for r in records])
-        thread.join(PATIENCE_S)
+        with settling(second):
+            while len(first.assigned) != 1:
+                records = first.poll(0.2)  # none, if the other one is so late that all are done
+                first.commit([out("predictions", r.value, r.partition, r.key) for r in records])
         done = everything(topics, "predictions")
         for link in (first, second):
             (number,) = link.assigned
@@ -546,12 +555,10 @@ def test_partitions_given_anew_between_poll_and_commit_end_the_link(topics, grou
     write(topics, *numbered("events", 3))
     with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
         poll(first, 3)
-        thread = threading.Thread(target=settle, args=(second,))
-        thread.start()
-        with pytest.raises(BrokerError, match="partitions were reassigned before what was polled"):
-            keep_polling(first)
-        first.close()
-        thread.join(PATIENCE_S)
+        with settling(second):
+            with pytest.raises(BrokerError, match="partitions were reassigned before what was"):
+                keep_polling(first)
+            first.close()
         settle(second, n=2)
         assert values(poll(second, 3)) == [b"0", b"1", b"2"]
 
@@ -560,13 +567,10 @@ def test_the_outcome_of_a_rearrangement_is_not_lost_between_short_fetches(topics
     """Otherwise the group rebalances again, which a member that does not poll holds up."""
     with linked(topics, group, "a") as first, linked(topics, group, "b", wait=False) as second:
         before = first.generation
-        thread = threading.Thread(target=settle, args=(second,))
-        thread.start()
-        until = time.monotonic() + PATIENCE_S
-        while thread.is_alive():
-            assert time.monotonic() < until
-            first._member.fetch(0.001)  # in which no answer of the group comes
-            time.sleep(0.1)
+        with settling(second) as thread:
+            while thread.is_alive():
+                first._member.fetch(0.001)  # in which no answer of the group comes
+                time.sleep(0.1)
         settle(first, n=1)
         assert (first.generation, second.generation) == (before + 1, before + 1)
 
