@@ -411,7 +411,7 @@ def test_a_transaction_in_which_the_only_worker_was_killed_is_ended_by_one_of_an
 
 def test_a_transaction_of_a_worker_that_the_group_knows_is_left_alone(kafka, kafka_prefix, group):
     with (
-        opened(kafka, kafka_prefix, partitions=6) as topics,
+        opened(kafka, kafka_prefix, partitions=6, timeouts={"transaction_s": 60.0}) as topics,
         linked(topics, group, "a") as first,
         linked(topics, group, "b", wait=False) as second,
     ):
@@ -880,7 +880,7 @@ def open_transaction(topics, name, value=b"open"):
         )
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send(topics.names()[name], value, b"k", partition=0).get(5.0)
+        producer.send(topics.names()[name], value, b"k", partition=0).get(PATIENCE_S)
         try:
             yield producer
         finally:
@@ -908,7 +908,7 @@ def begin(link, topics, value):
 
 
 def send(link, topics, name, value, partition):
-    link._producer.send(topics.names()[name], value, b"k", partition=partition).get(5.0)
+    link._producer.send(topics.names()[name], value, b"k", partition=partition).get(PATIENCE_S)
 
 
 def end_transactions_of(topics, group, instance):
