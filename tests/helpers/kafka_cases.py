@@ -21,7 +21,12 @@ QUICK = {
     "stall_s": 12.0,
     "close_s": 3.0,
 }
-PATIENT = QUICK | {"connect_s": 30.0, "request_s": 15.0, "delivery_s": 30.0}
+PATIENT = QUICK | {
+    "connect_s": 30.0,
+    "request_s": 15.0,
+    "delivery_s": 30.0,
+    "transaction_s": 30.0,
+}
 """For tests in which every request is answered, if late by a busy broker."""
 BUSY_S = 20.0
 """Delay allowed on a busy machine for what must end in time; the client's own limits are longer."""
