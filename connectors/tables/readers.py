@@ -746,6 +746,8 @@ _OTHERS = [
         (rb"\x28\xb5\x2f\xfd|BZh[1-9]|\xfd7zXZ", "compressed, but not with gzip", "unpack it"),
         (rb"SQLite format 3", "an SQLite database", f"save a table as CSV, as {SHOWN}"),
         (rb"(?s).{257}ustar", "a tar archive", "unpack it"),
+        (rb"ARROW1\0", "an Arrow or Feather file", "save it as Parquet"),
+        (rb"(?s)PARE.{,3}\0", "encrypted Parquet", "decrypt it"),
         (rb"\x89HDF|MATLAB [0-9]|\x93NUMPY", "a file of arrays", f"save it as CSV, as {SHOWN}"),
         (rb"(?i)<(\?xml|!doctype|html|gpx|kml)\b", "XML or HTML", f"convert it, as {SHOWN}"),
         (rb"(?i)(%[^\n]*\n\s*)*@relation\b", "ARFF of Weka", f"convert it, as {SHOWN}"),

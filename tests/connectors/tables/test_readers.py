@@ -409,6 +409,8 @@ def test_a_file_that_holds_no_table_says_why(tmp_path, data, match):
         (lzma.compress(CSV), "compressed, but not with gzip; unpack it$"),
         (b"SQLite format 3\0", "an SQLite database; save a table as CSV, as docs/logs.md shows$"),
         (tar_of(CSV), "a tar archive; unpack it$"),
+        (b"ARROW1\0\0\xff\xff", "an Arrow or Feather file; save it as Parquet$"),
+        (b"PARE\x3c\0\0\0", "encrypted Parquet; decrypt it$"),
         (b'{\n  "a": 1\n}\n', r"JSON over several lines; write an object on each \(jq -c \. "),
         (b"\x89HDF\r\n\x1a\n\0", "a file of arrays; save it as CSV, as docs/logs.md shows$"),
         (b"\x93NUMPY\1\0", "a file of arrays; "),
