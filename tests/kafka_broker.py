@@ -154,6 +154,20 @@ class Broker:
                 raise RuntimeError(f"broker did not start; its last words:\n{self.log_tail()}")
             self._settle()
 
+    def launch(self) -> None:
+        """Start it, or restart it, without waiting: one of several may need the others."""
+        if self._class_data is None:
+            self._class_data = _class_data(self._java, self._jars)
+        self._launch()
+
+    def wait(self, timeout_s: float = 120.0) -> None:
+        """Wait until it responds."""
+        until = time.monotonic() + timeout_s
+        while not _answers(self._port):
+            if not self._alive() or time.monotonic() > until:
+                raise RuntimeError(f"broker did not start; its last words:\n{self.log_tail()}")
+            time.sleep(0.1)
+
     def stop(self, timeout_s: float = 30.0) -> None:
         """Terminate it, and wait until it has ended."""
         self._end(signal.SIGTERM, timeout_s)

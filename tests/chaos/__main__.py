@@ -36,8 +36,9 @@ counted_, written_     predictions, label requests, labels learned and dead lett
                        the last scrape).
 
 Options beside those of all benchmarks: --seconds S of chaos (600; quick 60), --workers N (2),
---events N (300000; quick 15000), --hostile SHARE of hostile events per good event (0.02), --calm
-without any harm.
+--events N (300000; quick 15000), --hostile SHARE of hostile events per good event (0.02), --brokers
+N (1, or 3 with three copies of everything, one of which at a time goes down), --calm without any
+harm.
 
 """
 
@@ -87,6 +88,8 @@ class Size:
         Number of workers.
     hostile
         Number of hostile events per good event.
+    brokers
+        Number of brokers, 1 or 3.
     calm
         Whether no harm is done.
 
@@ -96,6 +99,7 @@ class Size:
     events: int
     workers: int = 2
     hostile: float = HOSTILE_SHARE
+    brokers: int = 1
     calm: bool = False
 
 
@@ -110,6 +114,7 @@ def main(argv: list[str] | None = None) -> int:
     own.add_argument("--events", type=int)
     own.add_argument("--workers", type=int)
     own.add_argument("--hostile", type=float)
+    own.add_argument("--brokers", type=int, choices=(1, 3))
     own.add_argument("--calm", action="store_true")
     asked, rest = own.parse_known_args(argv)
     given = {name: value for name, value in vars(asked).items() if value is not None}
@@ -148,7 +153,14 @@ def measure(options: Options, size: Size = QUICK) -> Outcome:
 def _measure(options: Options, size: Size, home: Path) -> Outcome:
     rng = random.Random(options.seed)
     with Scene(
-        options.seed, size.workers, size.events, size.seconds, size.hostile, home, progress
+        options.seed,
+        size.workers,
+        size.events,
+        size.seconds,
+        size.hostile,
+        size.brokers,
+        home,
+        progress,
     ) as scene:
         start = time.monotonic()
         plan = Plan() if size.calm else Plan.drawn(seed=options.seed, seconds=size.seconds)
@@ -228,7 +240,8 @@ def _measure(options: Options, size: Size, home: Path) -> Outcome:
     harms = () if size.calm else (*(f"kills_{harm}" for harm in HARMS), "broker_restarts")
     accepted += [at_least(name, both[name], 1) for name in (*harms, "explained", "scrapes")]
     notes = [
-        f"{size.workers} workers, {N_PARTITIONS} partitions, {size.seconds:g} s of chaos; until "
+        f"{size.workers} workers, {N_PARTITIONS} partitions, {size.seconds:g} s of chaos, "
+        f"{size.brokers} {'broker' if size.brokers == 1 else 'brokers'}; until "
         f"they were terminated, workers ended {_in_words(workers.statuses)}"
     ]
     if scene.ended:

@@ -76,7 +76,7 @@ class Reading(Protocol):
 
 
 class Scene:
-    """A broker, workers, senders and an annotator; `with` starts and ends all of them.
+    """Brokers, workers, senders and an annotator; `with` starts and ends all of them.
 
     Parameters
     ----------
@@ -86,6 +86,8 @@ class Scene:
         Numbers of workers and events, and duration of the events.
     hostile_share
         Number of hostile events per good event.
+    n_brokers
+        One broker, or three with three copies of everything, of which one at a time goes down.
     home
         Folder for the state of workers, and for all logs.
     progress
@@ -100,7 +102,7 @@ class Scene:
     workers
         The workers.
     n_restarts
-        Number of restarts of the broker.
+        Number of restarts of a broker.
     harms
         Harm done to workers, by kind.
     ended
@@ -119,6 +121,7 @@ class Scene:
         n_events: int,
         seconds: float,
         hostile_share: float,
+        n_brokers: int,
         home: Path,
         progress: Callable[[str], None],
     ) -> None:
@@ -136,7 +139,7 @@ class Scene:
         self._n_events = n_events
         self._seconds = seconds
         self._hostile_share = hostile_share
-        self._broker = _broker()
+        self._broker = _brokers(n_brokers)
         self._people: dict[str, Program] = {}
         self._told = time.monotonic()
 
@@ -325,9 +328,12 @@ class Scene:
         return None
 
 
-def _broker() -> Any:
+def _brokers(n_brokers: int) -> Any:
     from tests.kafka_broker import Broker
+    from tests.kafka_cluster import Cluster
 
+    if n_brokers > 1:
+        return Cluster()
     # A broker that is its own controller breaks a transaction if it is killed during it.
     return Broker(heap_mb=512, apart=True)
 
@@ -335,6 +341,6 @@ def _broker() -> Any:
 def _make_inputs(servers: str) -> None:
     client = Connection(servers).admin()
     settings = {"max.message.bytes": str(_INPUT_LIMIT)}
-    wanted = {"num_partitions": N_PARTITIONS, "replication_factor": 1, "configs": settings}
+    wanted = {"num_partitions": N_PARTITIONS, "replication_factor": -1, "configs": settings}
     client.create_topics(dict.fromkeys(("events", "answers"), wanted))
     client.close()

@@ -38,7 +38,7 @@ _TAKEN_BACK = 0.2
 def topics_of(servers: str) -> KafkaTopics:
     """Return the topics; writers are patient with a broker that is away."""
     timeouts = Timeouts(connect_s=30.0, delivery_s=60.0)
-    return KafkaTopics(servers, partitions=N_PARTITIONS, replication=1, timeouts=timeouts)
+    return KafkaTopics(servers, partitions=N_PARTITIONS, replication=-1, timeouts=timeouts)
 
 
 class Sender:
