@@ -261,9 +261,11 @@ def test_a_coordinator_that_refuses_connections_for_a_moment_is_nothing(
 
     def refused(producer, *arguments):
         manager = producer._sender._client._manager
-        for node in [node for node in manager._conns if str(node).startswith("coordinator")]:
-            manager.call_soon(manager.close, node)
-            manager.call_soon(manager.update_backoff, node)
+        lost = kafka_errors.KafkaConnectionError("socket disconnected")
+        for node, connection in list(manager._conns.items()):
+            if str(node).startswith("coordinator"):
+                manager.call_soon(connection.close, lost)
+                manager.call_soon(manager.update_backoff, node)
         return original(producer, *arguments)
 
     original = getattr(worker_client, step)
@@ -373,7 +375,8 @@ class Admin:
     def __init__(self, describe_groups, coordinators=()):
         self.describe_groups = describe_groups
         self.coordinators = dict(coordinators)
-        self._manager = SimpleNamespace(cluster=SimpleNamespace(_coordinators=self.coordinators))
+        cluster = SimpleNamespace(_coordinators=self.coordinators, request_update=lambda: None)
+        self._manager = SimpleNamespace(cluster=cluster)
 
 
 def test_a_broker_that_is_asked_in_vain_is_named(monkeypatch):
