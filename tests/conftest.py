@@ -258,9 +258,9 @@ def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Undo the log settings that a worker or a page makes for the whole process."""
     monkeypatch.setattr(logging, "raiseExceptions", logging.raiseExceptions)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    names = ("streamgp", "streamgp.worker", "py.warnings", "kafka")
+    names = ("root", "streamgp", "streamgp.worker", "py.warnings", "kafka")
     loggers = [logging.getLogger(name) for name in names]
-    kept = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    kept = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
     yield
     logging.captureWarnings(False)
     for logger, (handlers, level, propagate) in zip(loggers, kept, strict=True):

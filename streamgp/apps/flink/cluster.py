@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from importlib.util import find_spec
@@ -88,6 +90,31 @@ class _Checkpoints(msgspec.Struct):
 _Answer = TypeVar("_Answer")
 
 
+def leave_out_log_of_py4j() -> None:
+    """Leave out what py4j logs, a traceback for each Java object once Java has ended.
+
+    It writes to the root logger, which writes the log of all libraries to stderr from then on
+    unless it has a handler.
+    """
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: record.name.partition(".")[0] not in ("root", "py4j"))
+    logging.getLogger().addHandler(handler)
+
+
+@contextmanager
+def _unless_java_has_ended() -> Iterator[None]:
+    """Leave the block where Flink's Java process does not answer any more."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError:  # its answer
+        raise
+    except (Py4JError, OSError):
+        return
+
+
 class FlinkJob:
     """A job on a cluster, in this process or remote."""
 
@@ -114,11 +141,15 @@ class FlinkJob:
 
     def failure(self) -> str | None:
         """Return why it failed; None if it has not."""
-        error = self._result.exception() if self._result.done() else None
-        return None if error is None else reason_in(str(error))
+        with _unless_java_has_ended():
+            error = self._result.exception() if self._result.done() else None
+            return None if error is None else reason_in(str(error))
+        return "Flink's Java process has ended"
 
     def cancel(self) -> None:
-        self._client.cancel().result()
+        """End it, unless a job in this process has ended with Flink's Java process."""
+        with _unless_java_has_ended():
+            self._client.cancel().result()
 
     def stop_with_savepoint(self, directory: str | None, *, drain: bool) -> Any:
         """Stop it; return a future of its savepoint's address.
@@ -211,7 +242,7 @@ class Cluster:
         try:
             build(environment)
             return FlinkJob(environment.execute_async(name))
-        except Py4JError as error:
+        except (Py4JError, OSError) as error:
             raise ConfigError(refusal_in(str(error), begin_at)) from None
 
     def attach(self, job_id: str) -> FlinkJob:

@@ -35,6 +35,7 @@ from streamgp.apps.flink.cluster import (
     FlinkJob,
     check_environment,
     last_checkpoint,
+    leave_out_log_of_py4j,
     name_of,
     remote_of,
     use_temporary,
@@ -113,6 +114,7 @@ def run_flink(
         )
     remote = None if options.submit is None else remote_of(options.submit)
     check_environment()
+    leave_out_log_of_py4j()
     checkpoints = Path(config.worker.state) / "flink"
     settings = {"parallelism.default": str(options.parallelism), **options.flink}
     cluster = Cluster(checkpoints=checkpoints, remote=remote, flink=settings)
@@ -133,9 +135,11 @@ def run_flink(
                 if stop() or _is_done(move, plan, options, begin_at):
                     return DONE
                 begin_at = _begin(move, plan, options, begin_at)
-            except Stopped:
+                return _work(move, plan, options, begin_at)
+            except (Stopped, ConfigError):  # a signal to all processes has ended Flink, too
+                if not stop():
+                    raise
                 return DONE
-            return _work(move, plan, options, begin_at)
 
 
 # --- internal
@@ -319,8 +323,7 @@ def _follow(job: FlinkJob, stop: Stop, check: Callable[[], None]) -> int:
         if stop():
             # Inputs since the last checkpoint are not committed, and are delivered again.
             job.cancel()
-            say(logging.INFO, "stopped", signal=stop.signal)
-            return DONE
+            break
         time.sleep(_LOOK_EVERY_S)
         if next(looks) % _LOOKS_PER_CHECK == 0:
             try:
@@ -328,5 +331,8 @@ def _follow(job: FlinkJob, stop: Stop, check: Callable[[], None]) -> int:
             except ConfigError:
                 job.cancel()
                 raise
+    if stop():  # perhaps by a signal to all processes, which has ended Flink first
+        say(logging.INFO, "stopped", signal=stop.signal)
+        return DONE
     say(logging.ERROR, "failed", status=LOST_BROKER, reason=reason or "it has ended")
     return LOST_BROKER

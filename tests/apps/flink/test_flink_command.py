@@ -2,6 +2,7 @@
 
 import ast
 import json
+import logging
 import os
 import re
 import socket
@@ -11,6 +12,7 @@ import threading
 import tomllib
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -289,3 +291,74 @@ def test_everything_but_the_job_is_loaded_without_pyflink():
         "import streamgp.apps.flink.process, streamgp.cli.main"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Py4JError(Exception):
+    pass
+
+
+class Py4JJavaError(Py4JError):
+    pass
+
+
+def job_that_raises(monkeypatch, error):
+    """Return a job each of whose calls into Java raises an error."""
+    protocol = ModuleType("py4j.protocol")
+    protocol.Py4JError, protocol.Py4JJavaError = Py4JError, Py4JJavaError
+    monkeypatch.setitem(sys.modules, "py4j", ModuleType("py4j"))
+    monkeypatch.setitem(sys.modules, "py4j.protocol", protocol)
+
+    def fail():
+        raise error
+
+    result = SimpleNamespace(done=fail)
+    return cluster.FlinkJob(SimpleNamespace(get_job_execution_result=lambda: result, cancel=fail))
+
+
+@pytest.mark.parametrize("error", [Py4JError("o1.isDone"), ConnectionRefusedError(111)])
+def test_a_job_whose_java_process_has_ended_has_failed(monkeypatch, error):
+    job = job_that_raises(monkeypatch, error)
+    assert job.failure() == "Flink's Java process has ended"
+    with pytest.raises(ConfigError, match="the job has failed: Flink's Java process has ended"):
+        job.has_ended()
+    job.cancel()
+
+
+def test_what_java_raises_while_a_job_is_cancelled_is_raised(monkeypatch):
+    with pytest.raises(Py4JJavaError):
+        job_that_raises(monkeypatch, Py4JJavaError("no such job")).cancel()
+
+
+class Arrived:
+    """A signal that has arrived, or has not."""
+
+    signal = "SIGTERM"
+
+    def __init__(self, *answers):
+        self.answers = iter(answers)
+
+    def __call__(self):
+        return next(self.answers)
+
+
+@pytest.mark.parametrize(
+    ("arrived", "status", "event"), [(True, 0, "stopped"), (False, 75, "failed")]
+)
+def test_flink_that_ends_by_the_same_signal_has_not_failed(caplog, arrived, status, event):
+    caplog.set_level(logging.INFO, "streamgp")
+    job = SimpleNamespace(failure=lambda: "Flink's Java process has ended")
+    assert process._follow(job, Arrived(arrived), list) == status
+    assert [record.message for record in caplog.records] == [event]
+
+
+def test_the_log_has_no_tracebacks_of_py4j_and_all_other_lines(capfd):
+    root = logging.getLogger()
+    before, root.handlers = root.handlers, []
+    try:
+        cluster.leave_out_log_of_py4j()
+        logging.exception("Exception while sending command.")
+        logging.getLogger("py4j.java_gateway").error("cannot connect")
+        logging.getLogger("another").warning("of another library")
+    finally:
+        root.handlers = before
+    assert capfd.readouterr().err == "of another library\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from connectors.topics import Backlog, Place
 from connectors.wire import state_records
 from connectors.wire.state_records import FORGOTTEN, UNHEEDED, value_of
 from connectors.worker.compatibility import UnfitTopicsError
+from streamgp.apps.console import Stop
 from streamgp.apps.deployment.deployment import Deployment, build_loops, marks, write_all
 from streamgp.apps.flink import moving, process
 from streamgp.apps.flink.cluster import Cluster, last_checkpoint
@@ -130,6 +133,31 @@ def test_the_command_starts_no_job_with_another_configuration(
     result = CliRunner().invoke(cli, ["flink", str(small.config_file), option])
     assert result.exit_code == 2, result.output
     assert "was processed with another configuration" in result.stderr
+
+
+@pytest.mark.parametrize("signalled", [True, False])
+def test_a_signal_that_ends_flink_while_the_job_starts_is_no_error(
+    small: Small, monkeypatch: pytest.MonkeyPatch, signalled: bool
+) -> None:
+    def end(*_: object, **__: object) -> None:
+        if signalled:
+            signal.raise_signal(signal.SIGTERM)
+        raise ConfigError("Flink did not accept the job")
+
+    monkeypatch.chdir(small.path)
+    monkeypatch.setattr(process, "open_topics", lambda _: small.topics)
+    for name in ("check_environment", "use_temporary"):
+        monkeypatch.setattr(process, name, lambda *_: None)
+    monkeypatch.setattr(Cluster, "start", end)
+    options = process.FlinkOptions(
+        parallelism=1, submit=None, begin_at=None, take_over=False, hand_back=False, flink={}
+    )
+    expected = nullcontext() if signalled else pytest.raises(ConfigError, match="did not accept")
+    with Stop() as stop, expected:
+        status = process.run_flink(
+            small.config_file, stop, options, broker=None, create_topics=False
+        )
+        assert status == process.DONE
 
 
 def test_what_flink_keeps_for_another_group_is_left_alone(small: Small) -> None:
