@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -100,7 +100,7 @@ def run(
     Raises
     ------
     TypeError
-        If the source delivers anything but inputs of a loop, each as `Received`.
+        If the source delivers anything but lists of inputs of a loop, each as `Received`.
 
     """
     drive = _Run(loop, sink, on_input, last_at)
@@ -111,6 +111,11 @@ def run(
                 if now is not None:
                     drive.end_before(now)
                 received = source.poll(_wait(loop, clock))
+                if not isinstance(received, Iterable):
+                    raise TypeError(
+                        "source.poll must return a list of Received, empty if nothing came, "
+                        f"got {type(received).__name__}"
+                    )
                 for one in received:
                     drive.take(one, written_at=now)
                 if received or drive.unflushed:

@@ -261,6 +261,16 @@ def test_an_event_that_is_not_wrapped_is_refused_in_words():
         run(Deadlines(), Bare([event(1)]), Diary())
 
 
+@pytest.mark.parametrize("polled", [None, Received(message=event(1), at=1.0)])
+def test_a_poll_that_returns_no_list_is_refused_in_words(polled):
+    class Single(Batches):
+        def poll(self, timeout_s=0.0):  # noqa: ARG002
+            return polled
+
+    with pytest.raises(TypeError, match=r"^source.poll must return a list of Received, .*, got"):
+        run(Deadlines(), Single([event(1)]), Diary())
+
+
 def test_an_error_of_the_loop_passes_through_without_commit():
     class Broken(Deadlines):
         def on_event(self, event, now, **_):
