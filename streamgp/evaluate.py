@@ -447,8 +447,12 @@ def _is_pipeline(learner: Any) -> bool:
 
 def _check_metric(metric: AnyMetric, model: Any) -> None:
     """Refuse a metric that cannot evaluate the predictions of the model."""
-    if isinstance(metric, type) or not (hasattr(metric, "update") and hasattr(metric, "get")):
-        raise TypeError(f"metric must be a metric such as metrics.Accuracy(), got {metric!r}")
+    needed = ("update", "get", "works_with")
+    if isinstance(metric, type) or not all(hasattr(metric, name) for name in needed):
+        raise TypeError(
+            f"metric must be a metric such as metrics.Accuracy(), got {metric!r}; derive one of "
+            "your own from a class of river.metrics.base"
+        )
     if isinstance(metric, ConversationMetric):
         raise ValueError(
             f"{type(metric).__name__} judges questions, not predictions, and is updated by hand; "

@@ -2,6 +2,7 @@ import inspect
 import math
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -428,7 +429,8 @@ def test_annotators_and_metrics_are_refused_by_name(value):
         made(streamgp.interactive_val_score, "annotator", value)
     with pytest.raises(TypeError, match=r"; it lacks see\(truth\), answer\(request, truth, now\)$"):
         made(streamgp.interactive_val_score, "annotator", value)
-    for metric in (value, river_metrics.Accuracy):
+    bare = SimpleNamespace(update=print, get=print)
+    for metric in (value, river_metrics.Accuracy, bare):
         with pytest.raises(TypeError, match=r"^metric must be a metric such as metrics.Accuracy"):
             made(streamgp.interactive_val_score, "metric", metric)
     with pytest.raises(TypeError, match=r"^rule must be .* with a method decide that takes 'draw'"):
