@@ -207,7 +207,7 @@ def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
     ]
     Path("phone.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
 
-    [code] = re.findall(r"^```python\n(.*?)^```$", LOGS, re.M | re.S)
+    code, _ = re.findall(r"^```python\n(.*?)^```$", LOGS, re.M | re.S)
     exec(code, {})
 
     notes: list[str] = []
@@ -225,6 +225,25 @@ def test_logs_that_need_preparation_are_read_after_it(tmp_path, monkeypatch):
         "features that are texts: Ebene (at least 2 different)",
         "features that are texts: id (at least 2 different)",
     ]
+
+
+def test_an_hour_that_occurs_twice_is_found_for_each_key():
+    pd = pytest.importorskip("pandas")
+    clock = [
+        f"25.10.2026 {time}" for time in ("01:30", "02:00", "02:30", "02:00", "02:30", "03:00")
+    ]
+    table = pd.DataFrame({"Zeit": clock, "Maschine": "a"})
+    both = pd.concat([table, table.assign(Maschine="b")]).sort_index(
+        kind="stable", ignore_index=True
+    )
+    local = pd.to_datetime(both["Zeit"], dayfirst=True)
+
+    _, code = re.findall(r"^```python\n(.*?)^```$", LOGS, re.M | re.S)
+    exec(code, {"table": both, "local": local})
+
+    start = pd.Timestamp("2026-10-25T01:30+02:00")
+    for _, times in both.groupby("Maschine")["Zeit"]:
+        assert list(times) == [start + pd.Timedelta(minutes=30 * n) for n in range(6)]
 
 
 MADE_A_LOG = {
