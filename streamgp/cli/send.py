@@ -120,7 +120,7 @@ def send(
     Several logs are sent one after the other.
 
     The id of an event is its row number, so a row that is sent twice counts once. To send the same
-    log as new events, give another --prefix.
+    log as new events, or another log with the same keys, give another --prefix.
 
     With - as the only LOG, every line of standard input is one record in JSON: an event or an
     answer. Lines are sent as they come, and options about rows cannot be used.
