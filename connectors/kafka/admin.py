@@ -665,15 +665,17 @@ class Administration:
         if self._client is None or self._process != os.getpid():
             # The threads of a client do not survive a fork.
             self._client, self._process = self.connection.admin(), os.getpid()
+        client = self._client  # which another thread may close
         # From here on: connecting, however long it took, has a limit of its own.
         began = time.monotonic()
         until = began + self.connection.timeouts.connect_s
         while True:
             left_s = max(_AGAIN_S, until - time.monotonic())
             try:
-                return within(left_s, doing, lambda: call(self._client))
+                return within(left_s, doing, lambda: call(client))
             except CLIENT_ERRORS as error:
-                look_again(self._client)
+                with suppress(*CLIENT_ERRORS):
+                    look_again(client)
                 if isinstance(error, _NO_COORDINATOR):
                     until = max(until, began + _FIRST_GROUP_S)
                 if not isinstance(error, _RETRIABLE) or time.monotonic() + _AGAIN_S > until:

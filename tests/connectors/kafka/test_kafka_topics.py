@@ -135,6 +135,19 @@ def test_servers_that_came_up_since_are_found(kafka, kafka_prefix):
         assert number in cluster._brokers
 
 
+def test_a_client_that_is_closed_while_it_is_asked_fails_in_words(kafka, kafka_prefix):
+    """As when a program ends while one of its threads looks how far the workers are."""
+    with opened(kafka, kafka_prefix) as topics:
+        administration = topics._administration
+
+        def closed_meanwhile(client):
+            administration.close()
+            return client.describe_topics([])
+
+        with pytest.raises(BrokerError, match="failed to describe topics"):
+            administration._ask("describe topics", closed_meanwhile)
+
+
 def test_only_what_is_missing_is_made(kafka, kafka_prefix):
     make(kafka, kafka_prefix, events=(2, {}), answers=(2, {}))
     with opened(kafka, kafka_prefix, create=False) as topics:
