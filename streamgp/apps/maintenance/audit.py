@@ -56,6 +56,7 @@ Format: TypeAlias = Literal["text", "csv", "json"]
 
 _MOST_NAMES = 20
 _UNNAMED = "an annotator without a name"
+_AGAIN = "under the id of an earlier answer: while that is remembered, only one of them counts"
 _READ: tuple[TopicName, ...] = ("requests", "answers", "consensus", "dead-letters", "state")
 # At equal times, causes come before their effects.
 _ORDER: tuple[Kind, ...] = (
@@ -272,7 +273,7 @@ class _Found:
     # _forgotten  keys that were forgotten, and whether a line can only be that of a new learner
     # _heard      each answer without its time: it counts once, however often it was sent, but does
     #             not hide another one under its id, as it may be forged
-    # _names      their keys, annotators and ids
+    # _names      their keys, annotators and ids; without a key where one loop serves all
     # _steps      the steps of single records
     def __init__(self, *, keyed: bool) -> None:
         self._keyed = keyed
@@ -352,7 +353,8 @@ class _Found:
         elif isinstance(message, Answer):
             said = repr(replace(message, answered_at=0.0))
             if said not in self._heard:
-                name = message.key, message.annotator, message.answer_id
+                key = message.key if self._keyed else None
+                name = key, message.annotator, message.answer_id
                 self._steps.append(_said(message, is_again=name in self._names))
                 self._heard.add(said)
                 self._names.add(name)
@@ -442,7 +444,7 @@ def _refused(record: Record, keyed: bool) -> Iterator[Step]:
 
 def _said(answer: Answer, *, is_again: bool = False) -> Step:
     notes = [
-        "under the id of an earlier answer: only one of them counts" if is_again else "",
+        _AGAIN if is_again else "",
         "instead of an earlier answer" if answer.supersedes is not None else "",
         "shown: " + ", ".join(answer.shown) if answer.shown else "",
         "flagged" if answer.flag else "",

@@ -36,6 +36,8 @@ from tests.helpers.small_deployment import Small
 from tests.helpers.topics import everything
 from tests.interactive.test_quarantine import told
 
+AGAIN = "under the id of an earlier answer: while that is remembered, only one of them counts"
+
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Small:
@@ -556,7 +558,49 @@ def test_an_answer_under_the_id_of_another_one_of_its_annotator_is_told_to_have_
     small.put(replace(first, y="attic", shown=()))
     small.work()
     told = [line for line in sentences(small, "e1") if "attic" in line]
-    assert told == ["ann said 'attic' (under the id of an earlier answer: only one of them counts)"]
+    assert told == [f"ann said 'attic' ({AGAIN})"]
+
+
+@pytest.mark.parametrize(("keyed", "n_again"), [(True, 0), (False, 1)])
+def test_answers_of_one_id_to_two_keys_are_told_as_such_where_one_loop_serves_all(
+    keyed: bool, n_again: int
+) -> None:
+    records = [
+        Record(
+            topic="answers", partition=0, offset=i, key=key.encode(), at=2.0,
+            value=encode(
+                Answer(
+                    answer_id="1", event_id=f"e{i}", key=key, y="den", annotator="ann",
+                    answered_at=1.0,
+                )
+            ),
+        )
+        for i, key in enumerate(["k1", "k2"])
+    ]  # fmt: skip
+    said = steps_of(records, keyed=keyed)
+    assert [step.what for step in said] == ["said", "said"]
+    assert sum(step.detail == AGAIN for step in said) == n_again
+
+
+def test_of_two_answers_of_one_id_both_count_once_the_event_of_the_first_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a program numbers its answers from 1 at each start."""
+    small = Small(tmp_path, monkeypatch)
+    small.config_file.write_text(
+        small.config_file.read_text().replace('rule = "always"', 'rule = "never"')
+        + "[loop]\nanswer_horizon_s = 10.0\n"
+    )
+    for name, at, y in (("e1", small.sent_at, "den"), ("e2", small.sent_at + 30.0, "hall")):
+        small.put(small.event(name, occurred_at=at))
+        small.put(
+            Answer(
+                answer_id="1", event_id=name, key="ann", y=y, annotator="eve", answered_at=at + 1.0
+            )
+        )  # fmt: skip
+        small.work()
+    assert [row["label"] for row in rows(small) if row["what"] == "learned"] == ["den", "hall"]
+    assert f"eve said 'hall' ({AGAIN})" in sentences(small, "e2")
 
 
 def test_a_forged_answer_under_the_id_of_another_one_does_not_hide_it(
@@ -578,7 +622,7 @@ def test_a_forged_answer_under_the_id_of_another_one_does_not_hide_it(
     said = [line for line in sentences(small, "e1") if "asked for" not in line]
     assert said[:2] == [
         "ann said 'bath'",
-        "ann said 'hall' (under the id of an earlier answer: only one of them counts)",
+        f"ann said 'hall' ({AGAIN})",
     ]
     assert said[2].startswith("the answer of ann was not used: an answer of 'ann' must be signed")
     assert len(said) == 4
