@@ -414,15 +414,20 @@ def _restored(histories: Mapping[int, History], loops: LoopSettings, timeout_s: 
 
     """
     until = time.monotonic() + timeout_s
-    for n, history in histories.items():
-        partition = empty_partition(n, loops, time.time())
-        for _ in partition.bring_up_by_key(history):
-            if time.monotonic() > until:
-                return False
-        try:
-            next(iter(partition.loops.loops.values()), None)
-        except SnapshotError as error:
-            raise partition.unusable(error) from error
+    n_restored = 0
+    with progress() as show:
+        for n, history in histories.items():
+            partition = empty_partition(n, loops, time.time())
+            for _ in partition.bring_up_by_key(history):
+                left_s = until - time.monotonic()
+                if left_s < 0.0:
+                    return False
+                n_restored += 1
+                show(f"{number(n_restored, 'learner')} restored", 1.0 - left_s / timeout_s)
+            try:
+                next(iter(partition.loops.loops.values()), None)
+            except SnapshotError as error:
+                raise partition.unusable(error) from error
     return True
 
 

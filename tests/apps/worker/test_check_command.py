@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import resource
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -488,6 +489,26 @@ def test_restoring_ends_in_time(
     monkeypatch.setattr(checking.time, "monotonic", lambda: now[0])
     status, found = checked(config, "--timeout", timeout_s)
     assert (status, found["learned"]) == (0, expected)
+
+
+def test_restoring_shows_how_far_it_is(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many keys take as long to restore as to read, or longer."""
+    shown: list[tuple[str, float]] = []
+
+    @contextmanager
+    def progress() -> Iterator[Callable[[str, float], None]]:
+        yield lambda line, share: shown.append((line, share))
+
+    monkeypatch.setattr(checking, "progress", progress)
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    theirs = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp", "streamgp": "0.0"}
+    worked_on(config, topics, theirs)
+    assert checked(config)[0] == 0
+    line, share = shown[-1]
+    assert line == "1 learner restored"
+    assert 0.0 <= share <= 1.0
 
 
 def test_changed_group_is_wrong(config: Path, topics: FakeTopics) -> None:
