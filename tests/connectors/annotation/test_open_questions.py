@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from connectors.annotation import open_questions
 from connectors.annotation.open_questions import (
     N_SERVED,
     OpenQuestions,
@@ -259,3 +260,20 @@ def test_forgotten_keys_take_no_time_for_each_event_of_the_others() -> None:
         questions.forget(f"k{i}", 2.0)
     assert time.process_time() - start < 2.0  # 0.2 s; a look at all events for each takes five
     assert [question.request.key for question in questions] == [f"k{n - 1}"]
+
+
+def test_a_key_takes_what_was_settled_with_it_up_to_a_time_and_leaves_room_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_questions, "MAX_PAST", 3)
+    questions = OpenQuestions()
+    questions.end("ann", "e/label", at=1.0, why="settled")
+    for i in range(20):
+        questions.end("bob", f"f{i}/label", at=2.0)
+        questions.forget("bob", 2.0)
+    assert questions.why_ended("ann", "e/label") == "settled"
+    questions.end("bob", "g/label", at=2.0, why="early")
+    questions.end("bob", "h/label", at=3.0, why="late")
+    questions.forget("bob", 2.0)
+    assert questions.why_ended("bob", "g/label") is None
+    assert questions.why_ended("bob", "h/label") == "late"
