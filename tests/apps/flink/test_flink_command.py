@@ -265,7 +265,7 @@ def test_what_is_temporary_lies_with_the_checkpoints(tmp_path, monkeypatch):
     assert os.environ["TMPDIR"] == str(directory)
     can_be_named = " " not in str(directory)
     first = f"-Djava.io.tmpdir={directory} " if can_be_named else ""
-    assert os.environ["JVM_ARGS"] == f"{first}-Xmx1g"
+    assert os.environ["JVM_ARGS"] == f"{first}{first}-Xmx1g"  # once for each call
 
 
 def test_no_other_module_imports_pyflink_and_no_dependency_brings_it():
