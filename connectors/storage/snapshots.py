@@ -121,9 +121,9 @@ def check_writable(path: Path, *, makes_directory: bool = False) -> None:
 
     Examples
     --------
-    >>> check_writable(Path("/nonexistent/results.html"))
+    >>> check_writable(Path("/no-such-dir/results.html"))
     Traceback (most recent call last):
-    connectors.storage.snapshots.StateError: cannot write /nonexistent/results.html: there is no ...
+    connectors.storage.snapshots.StateError: cannot write /no-such-dir/results.html: there is no ...
 
     """
     try:
