@@ -114,13 +114,14 @@ def linked(topics, group, instance="a", max_records=500, wait=True, leave=False)
         link.close(leave=leave)
 
 
-def extend(admin, total, *names, timeout_s=PATIENCE_S):
+def extend(admin, total, *names):
     """Give topics more partitions, and wait until the broker tells of them."""
     admin.create_partitions(dict.fromkeys(names, total))
-    until = monotonic() + timeout_s
-    while {len(each["partitions"]) for each in admin.describe_topics(list(names))} != {total}:
-        assert monotonic() < until, f"{names} have not {total} partitions yet"
-        sleep(0.05)
+    told = eventually(
+        lambda: [len(each["partitions"]) for each in admin.describe_topics(list(names))],
+        [total] * len(names),
+    )
+    assert told == [total] * len(names)
 
 
 def settle(link, *, n=None, timeout_s=PATIENCE_S):
