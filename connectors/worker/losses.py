@@ -39,6 +39,10 @@ RECOVER = (
     "stop all workers, then bring state and consensus back from one backup (`streamgp restore`), "
     "or recover state from what consensus holds with `streamgp recover`"
 )
+IF_UNREADABLE = (
+    "if a later version of streamgp has worked here, use that one; if records of state were lost, "
+    + RECOVER
+)
 _BEGIN_ANEW = (
     "the labelled examples are nowhere else: stop all workers, then bring state and consensus back "
     "from one backup (`streamgp restore`), or start over with other topics (topics.prefix)"

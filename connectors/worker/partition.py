@@ -26,7 +26,7 @@ from connectors.worker.compatibility import (
 )
 from connectors.worker.early_answers import EarlyAnswers
 from connectors.worker.losses import (
-    RECOVER,
+    IF_UNREADABLE,
     Losses,
     failed_in,
     forgotten_in,
@@ -279,10 +279,7 @@ class Partition:
         is wrong.
         """
         self.drop_snapshot()
-        return UnfitTopicsError(
-            f"partition {self.number}: {error}; if a later version of streamgp has worked here, "
-            f"use that one; if records of state were lost, {RECOVER}"
-        )
+        return UnfitTopicsError(f"partition {self.number}: {error}; {IF_UNREADABLE}")
 
     def start_over(self, reason: str) -> None:
         """Discard what was loaded from local files, and report why."""

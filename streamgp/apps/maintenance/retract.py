@@ -27,7 +27,7 @@ from connectors.worker.compatibility import (
     check_signed,
     is_on_flink,
 )
-from connectors.worker.losses import RECOVER
+from connectors.worker.losses import IF_UNREADABLE
 from connectors.worker.settings import LoopSettings
 from streamgp.apps.console import agreed, in_one_line, number, progress
 from streamgp.apps.deployment.contents import check_complete, histories_of, loops_in
@@ -257,9 +257,8 @@ def _contested(
                 found.add((loop.partition, loop.entity))
         except INCONSISTENT as error:
             raise click.ClickException(
-                f"partition {loop.partition}: published state cannot be read: {error!s:.300}; if a "
-                "later version of streamgp has worked here, use that one; if records of state were "
-                f"lost, {RECOVER}"
+                f"partition {loop.partition}: published state cannot be read: {error!s:.300}; "
+                f"{IF_UNREADABLE}"
             ) from None
     return found
 
