@@ -401,7 +401,7 @@ def play(
         wrong_kept=result.wrong_kept or 0.0,
         witness=witness,
         quarantined=result.quarantined,
-        n_lies=result.n_taken_back or model.n_answers(_LIAR),
+        n_lies=result.n_taken_back or model.annotator_judge().n_answers(_LIAR),
     )
 
 
@@ -455,7 +455,7 @@ def flooded(log: Log, seed: int) -> Played:
         wrong_kept=mean(one.y != truths[str(one.event_id)] for one in model.examples()),
         witness=witness,
         quarantined=loop.quarantined,
-        n_lies=sum(len(one.taken) for one in retracted) or model.n_answers(_LIAR),
+        n_lies=sum(len(one.taken) for one in retracted) or model.annotator_judge().n_answers(_LIAR),
     )
 
 

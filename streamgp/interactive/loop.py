@@ -242,7 +242,7 @@ class InteractiveLoop(RestartableLoop):
     """
 
     # Those of `RestartableLoop`, and:
-    # _judge      the model, if it judges annotators by the labels of others
+    # _judging    the model, if its examples tell which annotators mislead
     # _rollback   undoes the current input if it fails
     # _segments   where conversations were published; knows whether anything has changed since
     # _drifting   the model, if it finds concept drifts
@@ -280,7 +280,7 @@ class InteractiveLoop(RestartableLoop):
         self._segments = self._memory.segments
         self._drifting = as_finding_drifts(model)
         self._n_drifts: int | None = None
-        self._judge = narrowed(model, JudgesAnnotators)
+        self._judging = narrowed(model, JudgesAnnotators)
 
     def _new_moderator(self) -> Moderator:
         return Moderator(self.model, self._memory, self.rules)
@@ -567,11 +567,11 @@ class InteractiveLoop(RestartableLoop):
         What a newly quarantined annotator has taught is retracted; contested labels are never
         learned.
         """
-        if self._judge is None or annotator is None or not self.people.quarantine:
+        if self._judging is None or annotator is None or not self.people.quarantine:
             return []
-        moderator = self._moderator
+        moderator, judge = self._moderator, self._judging.annotator_judge()
         before = moderator.quarantine
-        moderator.quarantine = after = judged(before, self._judge, annotator, self.people)
+        moderator.quarantine = after = judged(before, judge, annotator, self.people)
         self._segments.has_changed |= after is not before
         messages: list[Message] = []
         for name in after.names[len(before.names) :]:

@@ -29,10 +29,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final, Protocol, Self, runtime_checkable
+from typing import Any, Final, Protocol, Self
 
 from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, THRESHOLD, WITNESSES
-from streamgp.interactive.learner import KnowsNames
 from streamgp.interactive.people import People
 
 # Number of answers that are evidence on an annotator until which each label that was not asked for
@@ -50,26 +49,30 @@ _AGREED: Final = THRESHOLD / 100.0
 _FEWER: Final = 6
 
 
-@runtime_checkable
-class JudgesAnnotators(KnowsNames, Protocol):
-    """A learner that returns the evidence against an annotator."""
+class AnnotatorJudge(Protocol):
+    """A judge of annotators by what a learner was taught; it changes nothing."""
+
+    def annotators(self) -> Collection[str | None]:
+        """Return the annotators who have answered."""
 
     def n_answers(self, annotator: str | None) -> int:
         """Return the number of answers of an annotator on record that are evidence."""
 
     def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
-        """Return the evidence that an annotator misleads; pure.
+        """Return the evidence that an annotator misleads.
 
         `without` names annotators whose labels are left out.
         """
 
-
-@runtime_checkable
-class ComparesAnnotators(Protocol):
-    """A learner that tells how far annotators contradict each other."""
-
     def contradiction_without(self, annotator: str, without: Collection[str] = ()) -> float:
-        """Return the most evidence against any of the others, if one is left out; pure."""
+        """Return the most evidence against any of the others, if one is left out."""
+
+
+class JudgesAnnotators(Protocol):
+    """A learner whose examples tell who misleads."""
+
+    def annotator_judge(self) -> AnnotatorJudge:
+        """Return a judge of annotators by the present examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ class Quarantine:
 
 
 def judged(
-    quarantine: Quarantine, judge: JudgesAnnotators, annotator: str, people: People
+    quarantine: Quarantine, judge: AnnotatorJudge, annotator: str, people: People
 ) -> Quarantine:
     """Return the quarantine before an answer of an annotator, who is judged if it is time.
 
@@ -196,17 +199,13 @@ def judged(
 
 
 def _worst(
-    judge: JudgesAnnotators, found: Mapping[str, float], without: Collection[str], people: People
+    judge: AnnotatorJudge, found: Mapping[str, float], without: Collection[str], people: People
 ) -> tuple[str, float] | None:
     """Return the annotator who misleads, None if it is uncertain who does.
 
-    With it comes how far the others contradict each other without this one. If the judge cannot
-    compare annotators, it is the one with the most evidence, and 0.
+    With it comes how far the others contradict each other without this one.
     """
     found = {name: found[name] for name in found if people.may_be_quarantined(name)}
-    if not isinstance(judge, ComparesAnnotators):
-        worst = max(found, key=found.__getitem__, default=None)
-        return (worst, 0.0) if worst is not None and found[worst] > THRESHOLD else None
     # One who gives few answers cannot make others look as if they misled.
     many = sum(map(judge.n_answers, found)) / 6
     left = {
@@ -225,7 +224,7 @@ def _worst(
 
 
 def _is_outvoted(
-    judge: JudgesAnnotators, annotator: str, without: Collection[str], people: People
+    judge: AnnotatorJudge, annotator: str, without: Collection[str], people: People
 ) -> bool:
     """Whether one who contradicts an annotator agrees with more others, or the latter with none.
 
@@ -236,7 +235,6 @@ def _is_outvoted(
     """
     everyone = [name for name in judge.annotators() if name is not None and name not in without]
     names = [name for name in everyone if judge.n_answers(name) >= FEWEST]
-    assert isinstance(judge, ComparesAnnotators)
     if len(names) <= WITNESSES + 1:
         return True
 

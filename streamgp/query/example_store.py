@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import is_
@@ -53,16 +53,6 @@ from streamgp.common.feature_values import (
 from streamgp.features import Columns
 from streamgp.learners.gp_core import PROGRESS
 from streamgp.learners.river_adapters import EstimatorOptions
-from streamgp.query.annotator_evidence import (
-    Answers,
-    annotators_concerned,
-    answers_about,
-    answers_with,
-    labels_among,
-    less_believed,
-    mostly_own,
-    own_and_others,
-)
 from streamgp.query.learner import (
     CountingPending,
     KnowingClasses,
@@ -93,10 +83,6 @@ _PYTHON_NUMBERS = frozenset((float, int))
 # Types of which all values can be compared.
 _COMPARABLE = frozenset((bool, int, float, str))
 
-# Number of latest answers by which annotators are judged. A learner that cannot leave examples out
-# is taught these once more, which must not take ever longer.
-_MOST_ANSWERS = 2000
-
 
 class ExampleStore(ABC, Generic[B]):
     """A River estimator with a record of what it was taught, behind a scaling.
@@ -126,6 +112,8 @@ class ExampleStore(ABC, Generic[B]):
         Number of examples ever taught; it numbers those without an event id.
     n_outdated
         Number of examples, the earliest, that are on record only, and unknown to the learner.
+    n_heard
+        Number of answers on record that can be evidence on each annotator.
 
     """
 
@@ -134,7 +122,6 @@ class ExampleStore(ABC, Generic[B]):
     # _examples  in the order taught; by event id, or by number (in a tuple) if there is none
     # _extracted what running transformers made of the examples, by the same keys; {} without such
     # _n_unnamed how many examples have no event id
-    # _n_heard   how many answers on record can be evidence on each annotator
     # _labels    every label ever on record, by itself, in order of appearance: a class stays known
     # _passed_over  whether an example on record could not be taught again at the last rebuild
     # _memo      the last features, a copy of them, what the learner sees of them and the belief: a
@@ -165,7 +152,7 @@ class ExampleStore(ABC, Generic[B]):
         self._examples: dict[str | tuple[int], Example] = {}
         self._extracted: dict[str | tuple[int], Features] = {}
         self._n_unnamed = 0
-        self._n_heard: Counter[str | None] = Counter()
+        self.n_heard: Counter[str | None] = Counter()
         self.n_outdated = 0
         self._labels: dict[Label, Label] = {}
         self.n_taught = 0
@@ -206,7 +193,7 @@ class ExampleStore(ABC, Generic[B]):
         except _FOREIGN as error:
             raise self._refusal(error) from error
         if renewed and (self.n_taught or not self._is_restorable):
-            current = self._current()
+            current = self.current()
             scaling.weigh([(self._extracted_of(key), current[key].y) for key in current])
             self._rebuild()
             return None
@@ -241,8 +228,8 @@ class ExampleStore(ABC, Generic[B]):
         return self.learner if self._examples or self._is_restorable else self._template.clone()
 
     def leave_one_out(self) -> Mapping[str, B]:
-        """Return the belief about each example by all the others, by event id."""
-        return self.learner.leave_one_out()  # type: ignore[no-any-return]
+        """Return the belief about each example by all the others, by event id; {} if unknown."""
+        return self.learner.leave_one_out() if self._leaves_one_out else {}
 
     def noise(self, privileged: Features | None) -> tuple[float, float] | None:
         """Return the noise variances expected of a label, and of any label; changes nothing.
@@ -313,7 +300,7 @@ class ExampleStore(ABC, Generic[B]):
             self._rebuild()  # without this example
             raise self._refusal(error) from error
         self._examples[key] = example
-        self._n_heard.update(annotators_concerned(example))
+        self.n_heard.update(_annotators_concerned(example))
         if extracted is not example.x:
             self._extracted[key] = extracted
         self._n_unnamed += event_id is None
@@ -350,7 +337,7 @@ class ExampleStore(ABC, Generic[B]):
             return
         n_labels = len(self._labels)
         self._count_label(y)
-        if event_id not in self._current():
+        if event_id not in self.current():
             if len(self._labels) > n_labels:
                 self._rebuild()  # a learner that is told of classes knows the new one from now on
             return
@@ -378,14 +365,14 @@ class ExampleStore(ABC, Generic[B]):
         if answer.second is None:
             new = replace(example, answer=replace(answer, second=second))
             self._examples[event_id] = new
-            self._n_heard.subtract(annotators_concerned(example))
-            self._n_heard.update(annotators_concerned(new))
+            self.n_heard.subtract(_annotators_concerned(example))
+            self.n_heard.update(_annotators_concerned(new))
 
     def forget(self, event_id: str) -> None:
         """Forget an example; raises KeyError if it was not taught."""
         self._check_taught(event_id)
-        is_outdated = event_id not in self._current()
-        self._n_heard.subtract(annotators_concerned(self._examples.pop(event_id)))
+        is_outdated = event_id not in self.current()
+        self.n_heard.subtract(_annotators_concerned(self._examples.pop(event_id)))
         self._extracted.pop(event_id, None)
         self.n_outdated -= is_outdated
         if not is_outdated:
@@ -407,6 +394,16 @@ class ExampleStore(ABC, Generic[B]):
     def examples(self) -> list[Example]:
         """Return the examples on record, in the order taught."""
         return list(self._examples.values())
+
+    def latest(self, n: int) -> dict[str | tuple[int], Example]:
+        """Return the last examples on record, by the same keys as `current`."""
+        return dict(islice(self._examples.items(), max(0, len(self) - n), None))
+
+    def current(self) -> Mapping[str | tuple[int], Example]:
+        """Return the examples that are not outdated, by event id, or by number without one."""
+        if not self.n_outdated:
+            return self._examples
+        return dict(islice(self._examples.items(), self.n_outdated, None))
 
     def state(self) -> State:
         """Return what must survive a restart besides the examples."""
@@ -444,8 +441,8 @@ class ExampleStore(ABC, Generic[B]):
             (numbers[id(example)],) if example.event_id is None else example.event_id: example
             for example in examples
         }
-        self._n_heard = Counter(
-            name for example in examples for name in annotators_concerned(example)
+        self.n_heard = Counter(
+            name for example in examples for name in _annotators_concerned(example)
         )
         extracted = {
             key if isinstance(key, str) else (key,): features_of(features)
@@ -486,7 +483,7 @@ class ExampleStore(ABC, Generic[B]):
 
     def neighbours(self, x: Features, n: int) -> list[Neighbour]:
         """Return the examples nearest to `x` as the learner sees them, nearest first."""
-        examples = list(self._current().values())
+        examples = list(self.current().values())
         if not examples:
             return []
         here = _comparable(self._seen(x))
@@ -509,7 +506,7 @@ class ExampleStore(ABC, Generic[B]):
         found = self._seen_points
         if found is None:
             found = self._rows(Columns(), 0)
-        elif len(found[1]) < len(self._current()):
+        elif len(found[1]) < len(self.current()):
             columns, late = self._rows(found[0], len(found[1]))
             # Earlier rows lack a column that only a later example has.
             is_wider = columns is not found[0]
@@ -519,7 +516,7 @@ class ExampleStore(ABC, Generic[B]):
 
     def _rows(self, columns: Columns, first: int) -> tuple[Columns, Array]:
         """Return columns that also cover the examples from the `first` on, and a row for each."""
-        keys = islice(self._current(), first, None)
+        keys = islice(self.current(), first, None)
         seen = [_comparable(self.scaling.transform(self._extracted_of(key))) for key in keys]
         for features in seen:
             if columns.known_vector(features) is None:
@@ -559,12 +556,6 @@ class ExampleStore(ABC, Generic[B]):
         """Return the features of an event as the learner sees them."""
         scaling = self.scaling
         return scaling.transform(scaling.extract(in_python(x)))
-
-    def _current(self) -> Mapping[str | tuple[int], Example]:
-        """Return the examples that are not outdated."""
-        if not self.n_outdated:
-            return self._examples
-        return dict(islice(self._examples.items(), self.n_outdated, None))
 
     def _extracted_of(self, key: str | tuple[int]) -> Features:
         """Return what running transformers made of an example, at its time."""
@@ -635,7 +626,7 @@ class ExampleStore(ABC, Generic[B]):
             if self._is_restorable:
                 self._prime(learner, state)
             self._passed_over = False
-            for key, example in self._current().items():
+            for key, example in self.current().items():
                 try:
                     self._teach(learner, key, example, self._extracted_of(key))
                 except MemoryError:
@@ -651,6 +642,22 @@ class ExampleStore(ABC, Generic[B]):
             # It has found other hyperparameters while it was taught, as it holds more examples
             # than the one before: repeat with these. They are sought less and less often.
             state = self._state()
+
+
+def _annotators_concerned(example: Example) -> tuple[str | None, ...]:
+    """Return the annotators on whom the answers about an event can be evidence.
+
+    If its label was not asked for, that is the annotator of the label alone, and only if there is a
+    second answer.
+    """
+    first = example.answer
+    if first is None:
+        return ()
+    second = first.second
+    if second is None:
+        return (first.annotator,) if first.was_asked else ()
+    is_other = first.was_asked and second.annotator != first.annotator
+    return (first.annotator, second.annotator) if is_other else (first.annotator,)
 
 
 def _without_privileged(example: Example) -> Example:
@@ -691,7 +698,7 @@ class ClassExampleStore(ExampleStore[Belief]):
         It is that of all others, if the learner retains the example and can leave it out, else of
         all.
         """
-        found = self.leave_one_out().get(event_id) if self._leaves_one_out else None
+        found = self.leave_one_out().get(event_id)
         return self.belief(self._examples[event_id].x) if found is None else found
 
     def answer_about(self, event_id: str) -> SettledAnswer | None:
@@ -702,104 +709,36 @@ class ClassExampleStore(ExampleStore[Belief]):
         """Return all labels on record together with these."""
         return list(dict.fromkeys([*self._labels, *labels]))
 
-    def answered(self) -> tuple[list[SettledAnswer], list[Belief], list[Label]]:
-        """Return the latest answers on record, the beliefs about their events, and all labels.
-
-        For an example that the learner retains and can leave out, it is the belief by all others;
-        for any other, the belief of a fresh learner just before it is taught the example, through
-        the statistics now in use. Changes nothing.
-        """
-        examples = dict(deque(self._examples.items(), maxlen=_MOST_ANSWERS))
-        found = dict(self.leave_one_out()) if self._leaves_one_out else {}
-        if not examples.keys() <= found.keys():
-            found = {**self._taught_apart(examples)[1], **found}
-        answers = answers_about(examples.values())
-        labels = self.labels_with(*(answer.y for answer in answers if answer.y is not None))
-        told = answers_with(examples, found, labels).values()
-        return [answer for answer, _ in told], [belief for _, belief in told], labels
-
-    def answered_by(
-        self, annotator: str, without: Collection[str | None] = ()
-    ) -> tuple[Answers, Answers, list[Label]]:
-        """Return the latest answers of one annotator and of the others, judged by the others.
-
-        Those about outdated examples are left out.
-
-        The beliefs about the annotator's events are those of a fresh learner that is taught the
-        latest labels of the others alone, through the statistics now in use; those about the events
-        of the others are as in `answered`. Changes nothing.
-
-        Parameters
-        ----------
-        annotator
-            The annotator.
-        without
-            Annotators who are also left out of the others.
+    def judged_apart(
+        self, examples: Mapping[Any, Example], about: Iterable[Any] = ()
+    ) -> tuple[dict[Any, Belief], dict[Any, Belief]]:
+        """Teach examples to a fresh learner, through the statistics now in use; changes nothing.
 
         Returns
         -------
-        The answers of the annotator and the belief about each, those of the others, and all labels:
-        those of the others, and those that the annotator has given to events about which another
-        has answered. Of an answer that the annotator has corrected, the label less believed counts,
-        the one before or the one after. `second` of an answer of the annotator is what someone else
-        has said about the same event without knowing that answer, whichever of the two was asked
-        first.
+        Its belief about each example by all others, or, if it does not retain the example or cannot
+        leave it out, the belief beforehand; and its belief about each other event on record in
+        `about` that can be used with the present statistics.
 
         """
-        own, others = own_and_others(self._current(), annotator, without)
-        learner, found = self._judged_apart(others)
-        beliefs: dict[Any, Belief] = {}
-        for key in own:
-            if key in found:  # one of the others was asked first
-                beliefs[key] = found[key]
+        learner, found = self.taught_apart(examples, believed=not self._leaves_one_out)
+        if self._leaves_one_out:
+            left_out = learner.leave_one_out()
+            if not examples.keys() <= left_out.keys():  # rarely, as beliefs take time
+                found = self.taught_apart(examples)[1]
+            found |= left_out
+        others: dict[Any, Belief] = {}
+        for key in about:
+            if key in found:
                 continue
             try:
                 seen = self.scaling.transform(self._extracted_of(key))
-                beliefs[key] = self._believed(learner, seen)
+                others[key] = self._believed(learner, seen)
             except (ValueError, TypeError, *_FOREIGN):
-                continue  # it cannot be used with the present statistics
-        labels = labels_among(own.values(), others.values(), without)
-        own = {key: less_believed(each, beliefs.get(key), labels) for key, each in own.items()}
-        heard = answers_with(own, beliefs, labels)
-        return heard, answers_with(others, found, labels), labels
+                continue
+        return found, others
 
-    def mostly_own(self, annotator: str, without: Collection[str | None] = ()) -> set[Any]:
-        """Return the events of a kind about which an annotator answers more than the others.
-
-        Those about which none of the others has answered, by a fresh learner that is taught who has
-        answered about each event, through the statistics now in use. Changes nothing.
-        """
-        own, others = own_and_others(self._current(), annotator, without)
-        answered = {k: each for k, each in self._current().items() if k in own or k in others}
-        # A learner may refuse other labels than those that it knows.
-        labels = list(dict.fromkeys(example.y for example in answered.values()))[:2]
-        if len(labels) < 2:
-            return set()
-        by_whom = {k: replace(each, y=labels[k not in others]) for k, each in answered.items()}
-        alone = own.keys() - others.keys()
-        return alone & mostly_own(self._judged_apart(by_whom)[1], alone, labels)
-
-    def n_heard(self, annotator: str | None) -> int:
-        """Return the number of answers of an annotator on record that can be evidence on this one.
-
-        See `annotators_concerned`. What was taken back is not on record.
-        """
-        return self._n_heard[annotator]
-
-    def _judged_apart(self, examples: Mapping[Any, Example]) -> tuple[Any, dict[Any, Belief]]:
-        """Teach examples to a fresh learner; return it, and its belief about each by all others.
-
-        For an example that it does not retain, or cannot leave out, it is the belief beforehand.
-        """
-        if not self._leaves_one_out:
-            return self._taught_apart(examples)
-        learner, _ = self._taught_apart(examples, believed=False)
-        left_out = learner.leave_one_out()
-        if examples.keys() <= left_out.keys():  # the usual case, as beliefs take time
-            return learner, dict(left_out)
-        return learner, {**self._taught_apart(examples)[1], **left_out}
-
-    def _taught_apart(
+    def taught_apart(
         self, examples: Mapping[Any, Example], *, believed: bool = True
     ) -> tuple[Any, dict[Any, Belief]]:
         """Teach examples to a fresh learner; return it, and its belief about each beforehand."""

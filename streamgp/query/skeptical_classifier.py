@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -31,13 +31,8 @@ from streamgp.base import (
     Rescale,
     SettledAnswer,
 )
-from streamgp.common.annotator_em import (
-    estimate_mean,
-    sharpened,
-    wrong_of_two,
-)
+from streamgp.common.annotator_em import sharpened, wrong_of_two
 from streamgp.common.annotator_error import ErrorRate, Reliability
-from streamgp.common.annotator_quarantine import HEAD_START, THRESHOLD, WITNESSES
 from streamgp.common.recalibration import CalibrationSlope
 from streamgp.learners.river_adapters import (
     UnpackableProbabilities,
@@ -45,7 +40,7 @@ from streamgp.learners.river_adapters import (
     split,
 )
 from streamgp.query import criteria
-from streamgp.query.annotator_evidence import evidence_of, n_witnesses, shares_table
+from streamgp.query.annotator_evidence import AnnotatorJudge
 from streamgp.query.drift_test import DriftTest, RunningDriftTest
 from streamgp.query.example_store import ClassExampleStore
 from streamgp.query.registry import classes_only_for
@@ -468,119 +463,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         (0.0..., 0.0...)
 
         """
-        answers, beliefs, labels = self._store.answered()
-        if not answers:
-            return {}
-        are_shares = all(isinstance(belief, Posterior) for belief in beliefs)
-        return estimate_mean(answers, shares_table(beliefs, labels), labels, are_shares=are_shares)
+        return self.annotator_judge().reliability()
 
-    def n_answers(self, annotator: str | None) -> int:
-        """Return the number of answers of an annotator that were learned and are evidence.
-
-        See `evidence_against`.
-        """
-        return self._store.n_heard(annotator)
-
-    def evidence_against(self, annotator: str, without: Collection[str] = ()) -> float:
-        """Return the evidence that an annotator misleads; changes nothing.
-
-        It is that of `streamgp.common.annotator_quarantine.evidence` for the latest 200 answers, by
-        a learner that was taught the latest 500 labels of the others alone. Its beliefs are
-        sharpened as far as the answers of the others justify (`streamgp.common.annotator_em`), and
-        count no more than they agree with the one of the others whom they contradict least. If one
-        of the others has answered about the same event without seeing this answer, as first or
-        second answer, that counts with the error rate that the beliefs show for that annotator
-        (`streamgp.common.annotator_em.witnessed`). Where none of the others has answered about the
-        event, labels that were not asked for have no effect, nor have labels that none of the
-        others has ever given. Of an answer that the annotator has changed, the label less believed
-        counts, the one before or the one after. There is a head start if these answers are all that
-        the annotator has given, or all since the last drift. The evidence is 0 unless two of the
-        others have five answers each on record.
-
-        The evidence exceeds `THRESHOLD` only if it does so even where nothing is believed about
-        events of a kind about which the annotator answers more than all others, and more than
-        elsewhere, unless one of these has answered about the very event: of such events the others
-        have taught little, however sure the learner is
-        (`streamgp.query.annotator_evidence.mostly_own`).
-
-        Parameters
-        ----------
-        annotator
-            The annotator.
-        without
-            Annotators whose labels are left out as well.
-
-        Examples
-        --------
-        >>> from streamgp import isgp
-        >>> model = isgp(seed=1)
-        >>> lies = {"dark": "dim", "dim": "day", "day": "dark"}
-        >>> for n in range(90):
-        ...     light, name = n % 10, ("ann", "bob", "eve")[n % 3]
-        ...     truth = ("dark", "dim", "day")[light // 4]
-        ...     model.observe_one({"light": light})
-        ...     y = lies[truth] if name == "eve" else truth
-        ...     w = model.settle_one(
-        ...         {"light": light}, y, given=y, challenged=False, annotator=name, event_id=f"e{n}"
-        ...     )
-        >>> model.evidence_against("ann"), model.evidence_against("eve") > 1e6
-        (7.363..., True)
-
-        """
-        if not self._has_witnesses(annotator, without, WITNESSES):
-            return 0.0
-        own, others, labels = self._store.answered_by(annotator, without)
-        found = evidence_of(own, others, labels, without)
-        if found <= THRESHOLD:
-            return found
-        unknown = self._store.mostly_own(annotator, without)
-        own = {k: (answer, {} if k in unknown else q) for k, (answer, q) in own.items()}
-        return max(THRESHOLD, evidence_of(own, others, labels, without))
-
-    def contradiction_without(self, annotator: str, without: Collection[str] = ()) -> float:
-        """Return the most evidence against any of the others; changes nothing.
-
-        As `evidence_against`, but one witness with five answers is enough: of three annotators of
-        whom one misleads, the other two do not contradict each other. Answers that cannot be
-        judged count as such that tell nothing.
-
-        Parameters
-        ----------
-        annotator
-            The annotator who is left out.
-        without
-            Annotators who are left out as well.
-
-        Examples
-        --------
-        Eve always says "day" instead of "dark", and the reverse:
-
-        >>> from streamgp import isgp
-        >>> model = isgp(seed=1)
-        >>> for n in range(90):
-        ...     light, name = n % 10, ("ann", "bob", "eve")[n % 3]
-        ...     model.observe_one({"light": light})
-        ...     y = "day" if (light < 5) == (name == "eve") else "dark"
-        ...     w = model.settle_one(
-        ...         {"light": light}, y, given=y, challenged=False, annotator=name, event_id=f"e{n}"
-        ...     )
-        >>> model.contradiction_without("eve"), model.contradiction_without("ann") > 1e6
-        (0.841..., True)
-
-        """
-        left_out = (annotator, *without)
-        others = [name for name in self.annotators() if name is not None and name not in left_out]
-
-        def evidence(name: str) -> float:
-            if not self._has_witnesses(name, left_out, 1):
-                return 0.0
-            return evidence_of(*self._store.answered_by(name, left_out), left_out)
-
-        found = (evidence(name) or HEAD_START + self.n_answers(name) for name in others)
-        return max(found, default=0.0)
-
-    def _has_witnesses(self, annotator: str, without: Collection[str], fewest: int) -> bool:
-        return n_witnesses(self._store.examples(), {annotator, None, *without}) >= fewest
+    def annotator_judge(self) -> AnnotatorJudge:
+        """Return the judge of annotators by the answers learned so far."""
+        return AnnotatorJudge(self._store, self.annotators())
 
     # --- doubting and learning
 

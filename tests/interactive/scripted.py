@@ -205,7 +205,10 @@ class ComparingLearner(SavedLearner):
 
 
 class JudgingLearner(SavedLearner):
-    """Knows three annotators, with `n` answers each, and what speaks `against` them."""
+    """Knows three annotators, with `n` answers each, and what speaks `against` them.
+
+    Without the one against whom most speaks, the others agree.
+    """
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -217,12 +220,18 @@ class JudgingLearner(SavedLearner):
     def n_features_with(self, x):
         return len(x)
 
+    def annotator_judge(self):
+        return self
+
     def n_answers(self, annotator):
         return self.n
 
     def evidence_against(self, annotator, without=()):
         assert annotator not in without
         return self.against.get(annotator, 0.0)
+
+    def contradiction_without(self, annotator, without=()):
+        return 0.0 if annotator == max(self.against, key=self.against.get) else 1e9
 
 
 def log_of(messages: list[Message]) -> list[tuple[str, Label | None]]:

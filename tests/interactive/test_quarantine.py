@@ -29,6 +29,7 @@ from streamgp.interactive.messages import ASKED_AGAIN, SET_ASIDE
 from streamgp.interactive.quarantine import Quarantine, judged
 from streamgp.interactive.rollback import FULL_CREDIT
 from streamgp.query import AlwaysAsk, LeaveOneOutReview
+from streamgp.query.annotator_evidence import AnnotatorJudge
 from tests.helpers.laws import examples
 from tests.interactive.scripted import JudgingLearner
 from tests.interactive.stories import MIXED, Story
@@ -94,7 +95,7 @@ def test_the_annotator_against_whom_most_speaks_is_in_quarantine():
 
 
 class ComparingLearner(JudgingLearner):
-    """Also knows how far the others contradict each other without each."""
+    """Knows how far the others contradict each other without each."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -562,6 +563,19 @@ def test_a_loop_that_lacks_lines_of_its_log_keeps_what_it_has_learned():
     assert any(e.answer and e.answer.annotator == EVE for e in other.model.examples())
 
 
+class NamingJudge(AnnotatorJudge):
+    """A judge that names bob once `n_events` events, of `n`, have been observed."""
+
+    n = n_events = 0
+
+    def n_answers(self, annotator):
+        return self.n_events if annotator == "bob" else 0
+
+    def evidence_against(self, annotator, without=()):
+        late = self.n_events >= self.n and annotator == "bob"
+        return 1e9 if late and annotator not in without else 0.0
+
+
 class NamesBob(SkepticalClassifier):
     """A learner that names bob once it has observed a number of events."""
 
@@ -572,12 +586,10 @@ class NamesBob(SkepticalClassifier):
     def annotators(self):
         return ("ann", "bob", "eve")
 
-    def n_answers(self, annotator):
-        return self.state()["n_events"] if annotator == "bob" else 0
-
-    def evidence_against(self, annotator, without=()):
-        late = self.state()["n_events"] >= self.n and annotator == "bob"
-        return 1e9 if late and annotator not in without else 0.0
+    def annotator_judge(self):
+        judge = NamingJudge(self._store, self.annotators())
+        judge.n, judge.n_events = self.n, self.state()["n_events"]
+        return judge
 
 
 @examples(3)

@@ -188,5 +188,5 @@ def test_labels_are_counted_for_the_annotator_who_gave_them():
         model.predict_one(x)
         liar = n % 3 == 0
         model.learn_one(x, y, y != liar, annotator="eve" if liar else "ann")
-    assert [model.n_answers(name) for name in ("ann", "eve", None)] == [80, 40, 0]
+    assert [model.annotator_judge().n_answers(name) for name in ("ann", "eve", None)] == [80, 40, 0]
     assert model.error_rate("ann") < 0.1 < 0.5 < model.error_rate("eve")

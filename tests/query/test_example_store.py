@@ -274,30 +274,6 @@ def test_one_that_forgets_is_what_its_examples_make_it_whatever_was_revised(temp
     assert again.state() == taught.state()
 
 
-def test_an_annotator_is_judged_by_what_the_others_have_said_without_the_excluded():
-    taught = ClassExampleStore(GPClassifier(), NoScaling())
-    second = SettledAnswer(y="b", annotator="ann")
-    answers = [
-        SettledAnswer(y="a", annotator="ann"),
-        SettledAnswer(y="a", annotator="bob"),
-        SettledAnswer(y="c", annotator="eve"),
-        # Ann's answer has prevailed: over bob's, or over a label that bob had changed before.
-        SettledAnswer(y="a", annotator="bob", second=second),
-        SettledAnswer(y="c", annotator="bob", upheld=False, second=second),
-    ]
-    for n, (one, y) in enumerate(zip(answers, "aacbb", strict=True)):
-        taught.teach({"u": float(n)}, y, f"e{n}", answer=one)
-    own, others, labels = taught.answered_by("ann", without=["eve"])
-    assert [(one.y, one.second and one.second.y) for one, _ in own.values()] == [
-        ("a", None), ("b", "a"), ("b", None),
-    ]  # fmt: skip
-    assert [(one.y, one.annotator) for one, _ in others.values()] == [("a", "bob")] * 2
-    # Bob has answered about an event that ann calls "b"; without eve no one says "c".
-    assert labels == ["a", "b"]
-    others = taught.answered_by("ann")[1]
-    assert [one.annotator for one, _ in others.values()] == ["bob", "eve", "bob"]
-
-
 _NAMES = st.sampled_from(["ann", "bob", None])
 _ANSWERS = st.none() | st.builds(
     SettledAnswer, y=st.just("a"), annotator=_NAMES, was_asked=st.booleans()
@@ -326,7 +302,7 @@ def test_evidence_on_an_annotator_is_counted_as_if_by_looking_through_all_answer
             a for a in answers
             if a.annotator != name and a.was_asked and a.second and a.second.annotator == name
         ]  # fmt: skip
-        assert taught.n_heard(name) == restored.n_heard(name) == len(first) + len(second)
+        assert taught.n_heard[name] == restored.n_heard[name] == len(first) + len(second)
 
 
 def test_a_renewal_weighs_features_by_the_labels_as_they_are_then():

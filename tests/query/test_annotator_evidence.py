@@ -14,7 +14,10 @@ from streamgp import GPClassifier, SkepticalClassifier, isgp
 from streamgp.base import SettledAnswer
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.annotator_quarantine import HEAD_START, THRESHOLD
-from streamgp.query import annotator_evidence, example_store
+from streamgp.query import annotator_evidence
+from streamgp.query.annotator_evidence import AnnotatorJudge
+from streamgp.query.example_store import ClassExampleStore
+from streamgp.scaling import NoScaling
 
 
 def taught(model, n, *, wrong=(), upheld=(), ids=True, first=0):
@@ -42,6 +45,14 @@ def model(learner=None, **options):
 
 
 WRONG = range(0, 30, 3)
+
+
+def against(learner, annotator, without=()):
+    return learner.annotator_judge().evidence_against(annotator, without)
+
+
+def n_answers(learner, annotator):
+    return learner.annotator_judge().n_answers(annotator)
 
 
 def test_an_annotator_who_insists_on_wrong_labels_is_found_out():
@@ -106,7 +117,7 @@ def corrected(first, last, by="eve"):
         learner.settle_one(x, y, given=y, challenged=False, annotator=name, event_id=str(i))
         if name == "eve":
             learner.relabel_one(str(i), last(room), annotator=by)
-    return learner.evidence_against("eve")
+    return against(learner, "eve")
 
 
 def test_who_corrects_right_answers_to_wrong_ones_misleads():
@@ -150,7 +161,7 @@ def test_what_is_not_left_out_is_judged_by_what_was_believed_before(learner):
         twin.learn_one(example.x, example.y)
     if hasattr(wrapper.learner, "leave_one_out"):
         before |= wrapper.learner.leave_one_out()
-    answers, beliefs, labels = wrapper._store.answered()
+    answers, beliefs, labels = wrapper.annotator_judge().answered()
     assert beliefs == list(before.values())
     assert answers == [example.answer for example in wrapper.examples()]
     assert labels == ["night", "day"]
@@ -159,9 +170,9 @@ def test_what_is_not_left_out_is_judged_by_what_was_believed_before(learner):
 @pytest.mark.parametrize("learner", [GaussianNB(), GPClassifier(), GPClassifier(max_points=4)])
 def test_the_latest_answers_count(learner, monkeypatch):
     """Nothing that a fresh learner would have to be taught again grows with the stream."""
-    monkeypatch.setattr(example_store, "_MOST_ANSWERS", 9)
+    monkeypatch.setattr(annotator_evidence, "_MOST_ANSWERS", 9)
     wrapper = taught(model(learner), 16, wrong=WRONG)
-    answers, beliefs, _ = wrapper._store.answered()
+    answers, beliefs, _ = wrapper.annotator_judge().answered()
     assert answers == [example.answer for example in wrapper.examples()[-9:]]
     assert len(beliefs) == wrapper.estimate_annotators()["ann"].n_answers == 9
 
@@ -173,7 +184,7 @@ def test_a_changed_answer_of_an_old_log_stands_for_another_label():
     examples[1] = replace(examples[1], answer=old)
     again = model()
     again.load_state(state, examples)
-    answers, _, _ = again._store.answered()
+    answers, _, _ = again.annotator_judge().answered()
     assert answers[1].y in ("night", "day")
     assert len(answers) == 4
 
@@ -181,7 +192,7 @@ def test_a_changed_answer_of_an_old_log_stands_for_another_label():
 def test_labels_given_and_taken_back_count_among_the_labels():
     learner = model()
     learner.settle_one({"light": 1.0}, "day", given="noon", challenged=True, event_id="1")
-    assert learner._store.answered()[2] == ["day", "noon"]
+    assert learner.annotator_judge().answered()[2] == ["day", "noon"]
 
 
 def test_without_answers_nothing_is_known():
@@ -279,19 +290,19 @@ def test_lies_in_second_answers_alone_are_evidence(learner, overrules):
     """Where features tell nothing, what others have said of the same events tells it all."""
     told = {"says": {"eve": lie}, "learner": learner, "overrules": overrules}
     found = asked_twice(["ann", "bob", "cyd"], ["eve"], **told)
-    assert found.evidence_against("eve") > THRESHOLD
+    assert against(found, "eve") > THRESHOLD
     honest = asked_twice(["ann", "bob", "cyd"], ["dot"], **told)
-    assert honest.evidence_against("dot") < 10
+    assert against(honest, "dot") < 10
 
 
 def test_second_answers_of_others_are_evidence_on_first_ones():
     says = {"eve": lie}
     found = asked_twice(["ann", "bob", "eve", "eve"], ["cyd"], says=says)
-    assert found.evidence_against("eve") > THRESHOLD
-    assert max(found.evidence_against(name) for name in ("ann", "bob", "cyd")) < 100
+    assert against(found, "eve") > THRESHOLD
+    assert max(against(found, name) for name in ("ann", "bob", "cyd")) < 100
     # Who is left out is no witness: the features alone tell nothing.
-    assert found.evidence_against("eve", without=["cyd"]) < THRESHOLD
-    assert found.evidence_against("eve", without=["ann", "bob"]) == 0  # one other is left
+    assert against(found, "eve", without=["cyd"]) < THRESHOLD
+    assert against(found, "eve", without=["ann", "bob"]) == 0  # one other is left
 
 
 @pytest.mark.parametrize(("n", "head_start"), [(199, HEAD_START), (200, 0.0)])
@@ -302,7 +313,7 @@ def test_evidence_has_a_head_start_only_where_all_answers_are_judged(n, head_sta
         found.settle_one(x, 0, given=0, challenged=False, annotator="eve", event_id=f"eve{i}")
     judged = Mock(return_value=0.0)
     monkeypatch.setattr(annotator_evidence, "evidence", judged)
-    found.evidence_against("eve")
+    against(found, "eve")
     beliefs, _, start = judged.call_args.args
     assert (len(beliefs), start) == (n, head_start)
 
@@ -311,20 +322,20 @@ def test_more_is_known_of_who_is_asked_about_what_others_have_labelled():
     """With informative features, the evidence of the learner and of the other annotator adds up."""
     found = asked_twice(["ann", "bob"], ["eve"], says={"eve": lie}, place=9.0)
     alone = asked_twice(["ann", "bob"], ["eve"], says={"eve": lie})
-    assert found.evidence_against("eve") > alone.evidence_against("eve") > THRESHOLD
+    assert against(found, "eve") > against(alone, "eve") > THRESHOLD
 
 
 def test_a_second_word_that_has_prevailed_is_not_taught_to_the_learner_of_the_others():
     first, second = ["ann", "bob"], ["eve"]
     one = asked_twice(first, second, says={"eve": lie}, place=9.0)
     other = asked_twice(first, second, says={"eve": lie}, place=9.0, overrules=True)
-    assert one.evidence_against("eve") == other.evidence_against("eve")
+    assert against(one, "eve") == against(other, "eve")
     # Of one who was challenged and gave in it is not known by whom the label is.
     for learner in (one, other):
         x = {"a": 0.0, "b": 0.0}
         learner.settle_one(x, 0, given=1, challenged=True, annotator="ann", event_id="e")
         learner.note_second("e", 0, annotator="eve")
-    assert one.evidence_against("eve") == other.evidence_against("eve")
+    assert against(one, "eve") == against(other, "eve")
 
 
 def volunteered(truths, *, n, says, unasked, seconds=(), place=0.0):
@@ -358,47 +369,76 @@ def test_labels_that_were_not_asked_for_are_evidence_only_where_others_have_answ
     alone.settle_one(
         x, 1, given=1, challenged=is_challenged, annotator="eve", event_id="e", asked=False
     )
-    assert (alone.n_answers("eve"), alone.evidence_against("eve")) == (0, 0.0)
+    assert (n_answers(alone, "eve"), against(alone, "eve")) == (0, 0.0)
     # Nor is who gives them a witness against others.
-    assert alone.evidence_against("ann") == 0.0
+    assert against(alone, "ann") == 0.0
     both = volunteered([rooms, rooms], seconds=("ann", "bob"), **told)
-    assert both.n_answers("eve") == 40
-    assert both.evidence_against("eve") > THRESHOLD
+    assert n_answers(both, "eve") == 40
+    assert against(both, "eve") > THRESHOLD
     # One who is left out is no witness; with ann alone there is no judgement either.
-    assert both.evidence_against("eve", without=["bob"]) == 0.0
+    assert against(both, "eve", without=["bob"]) == 0.0
 
 
 @pytest.mark.parametrize("seconds", [(), ("bob",)])
 def test_labels_that_were_taken_back_are_no_answers_on_record(seconds):
     """An annotator could otherwise seem to be checked by what no other has answered about."""
     found = volunteered([[0, 1], [0, 1]], n=20, says=lie, unasked="eve", seconds=seconds)
-    assert (found.n_answers("ann"), found.n_answers("eve")) == (10, 20 if seconds else 0)
+    assert (n_answers(found, "ann"), n_answers(found, "eve")) == (10, 20 if seconds else 0)
     for i in range(20, 40):
         found.forget_one(str(i))
-    assert (found.n_answers("ann"), found.n_answers("bob"), found.n_answers("eve")) == (10, 10, 0)
+    assert (n_answers(found, "ann"), n_answers(found, "bob"), n_answers(found, "eve")) == (
+        10,
+        10,
+        0,
+    )
 
 
 def test_lies_in_labels_that_no_other_has_given_count_where_others_have_answered():
     told = {"n": 20, "says": lie, "unasked": "eve"}
     found = volunteered([[0], [0]], seconds=("ann", "bob"), **told)
-    assert found.evidence_against("eve") > THRESHOLD
+    assert against(found, "eve") > THRESHOLD
 
 
 def test_who_gives_labels_unasked_is_no_evidence_against_who_is_asked_about_them():
     rooms = [0, 1, 2]
     told = {"n": 40, "says": lie, "unasked": "eve", "place": 9.0}
     found = volunteered([rooms, rooms], seconds=("dot", "ann"), **told)
-    assert found.evidence_against("eve") > THRESHOLD
-    assert (found.n_answers("dot"), found.evidence_against("dot")) == (0, 0.0)
+    assert against(found, "eve") > THRESHOLD
+    assert (n_answers(found, "dot"), against(found, "dot")) == (0, 0.0)
 
 
 def test_second_answers_teach_the_learner_of_the_others():
     """What changes is known to it from answers to second questions alone."""
     told = {"n": 40, "says": lambda room: room, "unasked": "dot", "place": 9.0}
     found = volunteered([[0, 1], [2]], seconds=("ann", "bob"), **told)
-    own, others, labels = found._store.answered_by("dot")
+    own, others, labels = found.annotator_judge().answered_by("dot")
     assert (len(own), len(others), labels) == (40, 80, [0, 1, 2])
-    assert found.evidence_against("dot") < 1.0
+    assert against(found, "dot") < 1.0
+
+
+def test_an_annotator_is_judged_by_what_the_others_have_said_without_the_excluded():
+    taught = ClassExampleStore(GPClassifier(), NoScaling())
+    second = SettledAnswer(y="b", annotator="ann")
+    answers = [
+        SettledAnswer(y="a", annotator="ann"),
+        SettledAnswer(y="a", annotator="bob"),
+        SettledAnswer(y="c", annotator="eve"),
+        # Ann's answer has prevailed: over bob's, or over a label that bob had changed before.
+        SettledAnswer(y="a", annotator="bob", second=second),
+        SettledAnswer(y="c", annotator="bob", upheld=False, second=second),
+    ]
+    for n, (one, y) in enumerate(zip(answers, "aacbb", strict=True)):
+        taught.teach({"u": float(n)}, y, f"e{n}", answer=one)
+    judge = AnnotatorJudge(taught, annotators=())
+    own, others, labels = judge.answered_by("ann", without=["eve"])
+    assert [(one.y, one.second and one.second.y) for one, _ in own.values()] == [
+        ("a", None), ("b", "a"), ("b", None),
+    ]  # fmt: skip
+    assert [(one.y, one.annotator) for one, _ in others.values()] == [("a", "bob")] * 2
+    # Bob has answered about an event that ann calls "b"; without eve no one says "c".
+    assert labels == ["a", "b"]
+    others = judge.answered_by("ann")[1]
+    assert [one.annotator for one, _ in others.values()] == ["bob", "eve", "bob"]
 
 
 def accused(seconds):
@@ -414,7 +454,7 @@ def accused(seconds):
         if late:
             name = seconds[i % len(seconds)]
             learner.note_second(str(i), lie(room), annotator=name)
-    return learner.evidence_against("dot")
+    return against(learner, "dot")
 
 
 def test_no_annotator_accuses_another_alone_by_answers_to_second_questions():
@@ -426,7 +466,7 @@ def test_of_what_one_annotator_has_told_of_unasked_labels_five_more_count_than_o
     told = {"n": 40, "says": lie, "unasked": "eve", "place": 9.0}
     for seconds, n in ((["bob"], 5), (["bob", "ann"], 40), (["bob"] * 4 + ["ann"], 8 + 13)):
         found = volunteered([[0, 1, 2]] * 2, seconds=seconds, **told)
-        assert len(found._store.answered_by("eve")[0]) == n
+        assert len(found.annotator_judge().answered_by("eve")[0]) == n
 
 
 def test_without_the_one_who_misleads_the_others_do_not_contradict_each_other():
@@ -442,10 +482,11 @@ def test_without_the_one_who_misleads_the_others_do_not_contradict_each_other():
         y = rooms[(rooms.index(room) + 1) % 4] if wrong else room
         model.observe_one(x)
         model.settle_one(x, y, given=y, challenged=False, annotator=name, event_id=f"e{n}")
-    assert model.evidence_against("ann") > model.evidence_against("eve") > THRESHOLD
-    left = {name: model.contradiction_without(name) for name in said}
+    assert against(model, "ann") > against(model, "eve") > THRESHOLD
+    judge = model.annotator_judge()
+    left = {name: judge.contradiction_without(name) for name in said}
     assert left["eve"] < HEAD_START < THRESHOLD < min(left["ann"], left["ben"])
-    assert model.contradiction_without("ann", without=["ben", "eve"]) == 0.0
+    assert judge.contradiction_without("ann", without=["ben", "eve"]) == 0.0
 
 
 def test_answers_that_cannot_be_judged_count_as_such_that_tell_nothing():
@@ -456,10 +497,11 @@ def test_answers_that_cannot_be_judged_count_as_such_that_tell_nothing():
         x, y = {"light": float(light)}, "lab" if name == "eve" else ("hall", "attic")[light // 6]
         model.observe_one(x)
         model.settle_one(x, y, given=y, challenged=False, annotator=name, event_id=f"e{n}")
-    n_ann, n_ben = map(model.n_answers, ("ann", "ben"))
-    assert model.contradiction_without("ben") == HEAD_START + n_ann
-    assert model.contradiction_without("ann") == HEAD_START + n_ben
-    assert 0.0 < model.contradiction_without("eve") < 2.0
+    judge = model.annotator_judge()
+    n_ann, n_ben = map(judge.n_answers, ("ann", "ben"))
+    assert judge.contradiction_without("ben") == HEAD_START + n_ann
+    assert judge.contradiction_without("ann") == HEAD_START + n_ben
+    assert 0.0 < judge.contradiction_without("eve") < 2.0
 
 
 def shifts(learner, shift, second=None, labels=("off", "on")):
@@ -488,7 +530,7 @@ def test_who_alone_answers_about_events_of_a_kind_is_not_named_for_these(learner
     """The others have taught little about such events, however sure a learner is of them."""
 
     def evidence(**options):
-        return shifts(learner(), **{"shift": shift, **options}).evidence_against("eve")
+        return against(shifts(learner(), **{"shift": shift, **options}), "eve")
 
     assert evidence() == evidence(labels=(False, True)) == THRESHOLD  # eve would be named beyond it
     assert evidence(second="on") < 10  # another one confirms
@@ -508,4 +550,4 @@ def test_who_misleads_about_most_events_is_named_though_nearly_alone_with_some(s
         given, name = ((y + 1) % 3, "eve") if is_eve else (y, ("ann", "bob")[i % 2])
         told = {"given": given, "challenged": False, "annotator": name, "event_id": str(i)}
         found.settle_one(x, given, **told)
-    assert found.evidence_against("eve") > THRESHOLD
+    assert against(found, "eve") > THRESHOLD
