@@ -503,7 +503,7 @@ class AnnotationDesk:
 
     def labels(self, key: str | None) -> list[Label]:
         """Return the labels of a key, numbers first, then text in alphabetical order."""
-        return self._inbox.classes(key)
+        return self._inbox.timeline.classes(key)
 
     def labels_elsewhere(self, key: str | None) -> list[Label]:
         """Return the labels that only other keys have, in the same order; at most the first ones.
@@ -513,7 +513,7 @@ class AnnotationDesk:
         if not self._keyed:
             return []
         here = {str(label) for label in self.labels(key)}
-        return [y for y in self._inbox.all_classes() if str(y) not in here][:N_ELSEWHERE]
+        return [y for y in self._inbox.timeline.all_classes() if str(y) not in here][:N_ELSEWHERE]
 
     def history(self, annotator: str, now: float) -> list[Past]:
         """Return the last ten current answers of an annotator, the newest first."""

@@ -13,14 +13,12 @@ This module has no clock and does no I/O: the caller reads the topics and passes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from heapq import merge, nlargest
 from itertools import chain
 from math import inf, nextafter
 from typing import Any
-from unicodedata import normalize
 
 from connectors.annotation.open_questions import (
     OpenQuestions,
@@ -37,7 +35,7 @@ from connectors.annotation.own_answers import (
     Undone,
     derived_id,
 )
-from connectors.annotation.timeline import Moment, Timeline, Typed, typed_label
+from connectors.annotation.timeline import Moment, Timeline
 from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
 from streamgp.interactive.messages import (
@@ -85,7 +83,7 @@ class AnnotationInbox:
     Attributes
     ----------
     timeline
-        The labels of the events of each key.
+        The labels of the events of each key, and those to choose from.
 
     Examples
     --------
@@ -108,7 +106,6 @@ class AnnotationInbox:
 
     # _waiting    the questions that wait for an answer
     # _keeps      whether answers and labels are kept
-    # _offered    the labels that are offered whether or not an event has them, with their places
     # _own        for each annotator, the answers that they can take back
     # _said_by    the annotators who have answered about each event
     # _skipped    by annotator: the skipped requests, numbered in the order of skipping
@@ -137,11 +134,7 @@ class AnnotationInbox:
         )
         self._own: dict[str, OwnAnswers] = {}
         self._said_by: dict[EventKey, set[str]] = {}
-        self._with_classes = with_classes
-        self._offered: dict[Typed, int] = {}
-        for label in labels:
-            self._offered.setdefault(typed_label(label), len(self._offered))
-        self.timeline = Timeline()
+        self.timeline = Timeline(labels, with_classes=with_classes)
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
         self._quarantined: dict[str | None, tuple[str, ...]] = {}
@@ -327,23 +320,6 @@ class AnnotationInbox:
     def is_remembered(self, question: Question, now: float) -> bool:
         """Return whether the workers still remember the event of a question."""
         return now <= self._horizon_of(question)
-
-    def classes(self, key: str | None) -> list[Label]:
-        """Return the labels for a key: those offered to all as they came, then others, sorted."""
-        if not self._with_classes:
-            return []
-        places, known = self._offered, self.timeline.choices(key)
-        if not places:
-            return _in_order(known)
-        # A label that a program gave decomposed looks like the offered one: it takes its place.
-        known |= places.keys() - set(map(_composed, known))
-        return sorted(
-            _in_order(known), key=lambda y: places.get(_composed(typed_label(y)), len(places))
-        )
-
-    def all_classes(self) -> list[Label]:
-        """Return the labels known for any key, numbers first."""
-        return _in_order(self.timeline.all_choices()) if self._with_classes else []
 
     # --- actions of an annotator
 
@@ -775,20 +751,3 @@ def _forgotten(answer: Answer) -> CannotUndoError:
 
 def _rank(question: Question) -> Rank:
     return rank_of(question.request)
-
-
-def _in_order(labels: set[Typed]) -> list[Label]:
-    return [label for _, label in sorted(labels, key=_by_label)]
-
-
-def _composed(typed: Typed) -> Typed:
-    kind, label = typed
-    return kind, normalize("NFC", label) if isinstance(label, str) else label
-
-
-def _by_label(typed: Typed) -> tuple[bool, float, str, str]:
-    kind, label = typed
-    if isinstance(label, str):
-        # Numbers within names by their value: "class 2" before "class 10".
-        return True, 0.0, re.sub("[0-9]+", lambda n: n[0].zfill(20), label.casefold()), label
-    return False, float(label), kind, ""

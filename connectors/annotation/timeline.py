@@ -7,11 +7,13 @@ example after a typing error was renamed or taken back, is no longer offered.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
+from unicodedata import normalize
 
 from streamgp.base import Label
 from streamgp.interactive.messages import Challenge
@@ -135,6 +137,10 @@ class Timeline:
 
     Parameters
     ----------
+    labels
+        Labels that are offered from the start, for every key, in this order.
+    with_classes
+        Whether labels are names of classes, which are offered again; not if they are numbers.
     max_events
         Number of events to keep; the one mentioned first is dropped first.
     max_keys
@@ -152,15 +158,27 @@ class Timeline:
     >>> before.event_id, after.event_id
     ('e0', 'e2')
     >>> timeline.label("ann", "e1", "work", at=20.0)
-    >>> sorted(timeline.choices("ann"))
-    [('str', 'home'), ('str', 'work')]
+    >>> timeline.classes("ann")
+    ['home', 'work']
 
     """
 
-    # _of     by key, the one mentioned last at the end
-    # _keys   for each label, the keys where it was mentioned and may be offered
-    # _order  all events, in the order of their first mention
-    def __init__(self, max_events: int = MAX_EVENTS, max_keys: int = MAX_KEYS) -> None:
+    # _offered  the labels that are offered whether or not an event has them, with their places
+    # _of       by key, the one mentioned last at the end
+    # _keys     for each label, the keys where it was mentioned and may be offered
+    # _order    all events, in the order of their first mention
+    def __init__(
+        self,
+        labels: Iterable[Label] = (),
+        *,
+        with_classes: bool = True,
+        max_events: int = MAX_EVENTS,
+        max_keys: int = MAX_KEYS,
+    ) -> None:
+        self._offered: dict[Typed, int] = {}
+        for label in labels:
+            self._offered.setdefault(typed_label(label), len(self._offered))
+        self._with_classes = with_classes
         self._max_events = max_events
         self._max_keys = max_keys
         self._of: dict[str | None, _OfKey] = {}
@@ -257,14 +275,28 @@ class Timeline:
         if not found.events and not found.seen:
             del self._of[key]
 
-    def choices(self, key: str | None) -> set[Typed]:
-        """Return the labels that a key's events have, or that were mentioned since one had them."""
-        found = self._known(key)
-        return {typed for typed in found.seen if found.has_choice(typed)}
+    def classes(self, key: str | None) -> list[Label]:
+        """Return the labels for a key: those offered to all as they came, then others, sorted.
 
-    def all_choices(self) -> set[Typed]:
-        """Return the labels of all keys; the time grows with the labels, not with the keys."""
-        return {typed for typed in [*self._keys] if self._is_choice(typed)}
+        The others are those that its events have, or that were mentioned since one had them.
+        """
+        if not self._with_classes:
+            return []
+        places, found = self._offered, self._known(key)
+        known = {typed for typed in found.seen if found.has_choice(typed)}
+        if not places:
+            return _in_order(known)
+        # A label that a program gave decomposed looks like the offered one: it takes its place.
+        known |= places.keys() - set(map(_composed, known))
+        return sorted(
+            _in_order(known), key=lambda y: places.get(_composed(typed_label(y)), len(places))
+        )
+
+    def all_classes(self) -> list[Label]:
+        """Return the labels of all keys, numbers first; the time grows with them, not with keys."""
+        if not self._with_classes:
+            return []
+        return _in_order({typed for typed in [*self._keys] if self._is_choice(typed)})
 
     def _is_choice(self, typed: Typed) -> bool:
         """Return whether any key has a label; keys that no longer have it are dropped."""
@@ -379,3 +411,20 @@ def typed_label(label: Label) -> Typed:
 def is_same(a: Label | None, b: Label | None) -> bool:
     """Return whether two labels are the same on the wire, types included."""
     return type(a) is type(b) and a == b
+
+
+def _in_order(labels: set[Typed]) -> list[Label]:
+    return [label for _, label in sorted(labels, key=_by_label)]
+
+
+def _composed(typed: Typed) -> Typed:
+    kind, label = typed
+    return kind, normalize("NFC", label) if isinstance(label, str) else label
+
+
+def _by_label(typed: Typed) -> tuple[bool, float, str, str]:
+    kind, label = typed
+    if isinstance(label, str):
+        # Numbers within names by their value: "class 2" before "class 10".
+        return True, 0.0, re.sub("[0-9]+", lambda n: n[0].zfill(20), label.casefold()), label
+    return False, float(label), kind, ""

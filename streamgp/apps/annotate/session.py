@@ -326,7 +326,7 @@ class Answering:
 
     def _warn_of_hidden(self, request: Request) -> None:
         """Warn of each new label that may look like another one."""
-        for label in self._live.inbox.classes(request.key):
+        for label in self._live.inbox.timeline.classes(request.key):
             warning = self._hidden.warning(label)
             if warning is not None:
                 self._note = warning if self._note is None else f"{self._note}\n{warning}"
@@ -361,7 +361,7 @@ class Answering:
             return []
         key = request.key
         inbox = self._live.inbox
-        return self._choices.offer(key, inbox.classes(key), inbox.all_classes())
+        return self._choices.offer(key, inbox.timeline.classes(key), inbox.timeline.all_classes())
 
     def _is_idle_for_too_long(self, view: View) -> bool:
         if view.question is not None or view.n_read is not None:

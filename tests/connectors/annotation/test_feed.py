@@ -77,7 +77,7 @@ def test_key_that_was_forgotten_begins_anew_under_the_same_ids() -> None:
     desk, told = read(town)
     assert TakenBack(key="k") in told
     assert open_ids(desk) == ["e1/label"]
-    assert desk.classes("k") == []
+    assert desk.timeline.classes("k") == []
 
 
 def test_example_that_was_withdrawn_is_told_and_changes_no_question() -> None:

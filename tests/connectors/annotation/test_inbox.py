@@ -534,7 +534,7 @@ def test_answers_that_the_workers_refuse_as_too_many_cost_a_desk_nothing() -> No
         before = replace(before, answer_id=f"a{n}", supersedes=before.answer_id, y=y)
         desk.take(before)
     # The first one and three corrections.
-    assert desk.classes(None) == ["room 2"]
+    assert desk.timeline.classes(None) == ["room 2"]
     assert [answer.answer_id for answer in desk.latest("ann", 9)] == ["a2"]
 
 
@@ -574,7 +574,11 @@ def test_workers_forget_a_label_that_a_supervisor_takes_back() -> None:
     town.put(town.loop.on_answer(taken_back, 2.0))
     assert town.rejected == []
     assert [line.y for line in town.topics["consensus"]] == ["hall", None]
-    assert (desk.of_others("eve", 9), desk.latest("eve", 9), desk.classes(None)) == ([], [], [])
+    assert (desk.of_others("eve", 9), desk.latest("eve", 9), desk.timeline.classes(None)) == (
+        [],
+        [],
+        [],
+    )
     with pytest.raises(CannotUndoError, match="the label of event e1 is another one now"):
         desk.overrule(answer, 3.0, annotator="eve", answer_id="u")
     with pytest.raises(CannotUndoError, match="eve has answered about event e1 since"):
@@ -767,20 +771,29 @@ def test_labels_are_known_from_examples_suggestions_and_answers() -> None:
     answer = Answer(answer_id="a", event_id="e9", key="k", y="Attic", answered_at=1.0)
     nearby = (Neighbour(event_id="e0", x={}, y="loft", distance=0.1),)
     desk = desk_with(line(y="hall"), challenge(key="k", neighbours=nearby), answer)
-    assert desk.classes("k") == ["Attic", "den", "hall", "loft"]
-    assert desk.classes(None) == ["hall"]
-    assert desk.all_classes() == ["Attic", "den", "hall", "loft"]
+    assert desk.timeline.classes("k") == ["Attic", "den", "hall", "loft"]
+    assert desk.timeline.classes(None) == ["hall"]
+    assert desk.timeline.all_classes() == ["Attic", "den", "hall", "loft"]
 
 
 def test_labels_of_different_types_are_different_labels() -> None:
     desk = desk_with(*(line(f"e{y!r}", y=y) for y in (2, "1", 1, True, 1.0, None)))
-    assert [repr(y) for y in desk.classes(None)] == ["True", "1.0", "1", "2", "'1'"]
+    assert [repr(y) for y in desk.timeline.classes(None)] == ["True", "1.0", "1", "2", "'1'"]
 
 
 def test_numbers_within_labels_are_in_order_of_their_values() -> None:
     names = ["Room 10", "room 2", "Room 02", "10", "9", "2.10", "2.9", "Room"]
     desk = desk_with(*(line(f"e{y}", y=y) for y in names))
-    assert desk.classes(None) == ["2.9", "2.10", "9", "10", "Room", "Room 02", "room 2", "Room 10"]
+    assert desk.timeline.classes(None) == [
+        "2.9",
+        "2.10",
+        "9",
+        "10",
+        "Room",
+        "Room 02",
+        "room 2",
+        "Room 10",
+    ]
 
 
 @pytest.mark.parametrize("is_read_first", [False, True])
@@ -796,7 +809,7 @@ def test_forgotten_key_leaves_nothing_until_it_comes_again(is_read_first: bool) 
     desk.take(request(key="k"), at=60.0)
     desk.take(line("e7", y="hall", key="k"), at=60.0)
     assert ids(desk) == ["e1/label", "e5/label"]
-    assert desk.classes("k") == ["hall"]
+    assert desk.timeline.classes("k") == ["hall"]
 
 
 def test_answers_about_a_forgotten_key_cannot_be_undone() -> None:

@@ -28,7 +28,7 @@ def test_the_last_label_of_each_event_stands_in_whatever_order_it_is_read(
     stands = {event_id: label for event_id, label in last.items() if label is not None}
     moments = timeline.between(None, 0.0, 1e9)
     assert [(m.event_id, m.label) for m in moments] == sorted(stands.items())
-    assert {label for _, label in timeline.choices(None)} == set(stands.values())
+    assert set(timeline.classes(None)) == set(stands.values())
     for label in ("home", "work"):
         assert timeline.count(None, label) == list(stands.values()).count(label)
         assert {one.event_id for one in timeline.standing(None, label)} == {
@@ -67,9 +67,9 @@ def test_labels_of_all_keys_are_those_of_each(
         elif what == "forget":
             timeline.forget(key, float(at))
         else:
-            timeline.all_choices()
+            timeline.all_classes()
         assert len(timeline._of) <= max_keys
-    assert timeline.all_choices() == set().union(*map(timeline.choices, "pqr"))
+    assert set(timeline.all_classes()) == set().union(*map(timeline.classes, "pqr"))
 
 
 def test_events_beyond_the_limit_go_and_their_labels_stay_choices() -> None:
@@ -77,18 +77,18 @@ def test_events_beyond_the_limit_go_and_their_labels_stay_choices() -> None:
     for i, label in enumerate(["home", "work", "gym"]):
         timeline.label("k", f"e{i}", label, at=float(i))
     assert [m.event_id for m in timeline.between("k", 0.0, 9.0)] == ["e1", "e2"]
-    assert {label for _, label in timeline.choices("k")} == {"home", "work", "gym"}
+    assert set(timeline.classes("k")) == {"home", "work", "gym"}
 
 
 def test_of_keys_that_come_and_go_only_those_mentioned_last_are_kept() -> None:
     timeline = Timeline(max_keys=2)
     for i, key in enumerate("abac"):
         timeline.label(key, f"e{i}", f"of {key}", at=float(i))
-    assert [timeline.choices(key) for key in "abc"] == [{("str", "of a")}, set(), {("str", "of c")}]
-    assert timeline.all_choices() == {("str", "of a"), ("str", "of c")}
+    assert [timeline.classes(key) for key in "abc"] == [["of a"], [], ["of c"]]
+    assert timeline.all_classes() == ["of a", "of c"]
     assert [len(timeline.between(key, 0.0, 9.0)) for key in "abc"] == [2, 0, 1]
     timeline.mention("b", "of b", at=5.0)
-    assert timeline.choices("b") == {("str", "of b")}
+    assert timeline.classes("b") == ["of b"]
     assert set(timeline._order) == {("c", "e3")}
 
 
@@ -97,8 +97,8 @@ def test_a_label_spoken_of_is_a_choice_unless_its_event_has_another_by_now() -> 
     timeline.label(None, "e1", "work", at=5.0)
     timeline.mention(None, "wrok", at=4.0, event_id="e1")
     timeline.mention(None, "gym", at=4.0, event_id="e2")
-    assert {label for _, label in timeline.choices(None)} == {"work", "gym"}
-    assert timeline.choices("another") == set()
+    assert set(timeline.classes(None)) == {"work", "gym"}
+    assert timeline.classes("another") == []
 
 
 def test_what_came_before_the_forgetting_goes_and_what_came_behind_it_stays() -> None:
@@ -107,8 +107,8 @@ def test_what_came_before_the_forgetting_goes_and_what_came_behind_it_stays() ->
         timeline.label("k", f"e{i}", "home" if i else "work", at=1.0, got=got)
     timeline.forget("k", 50.0)
     assert [m.event_id for m in timeline.between("k", 0.0, 9.0)] == ["e1"]
-    assert {label for _, label in timeline.choices("k")} == {"home"}
+    assert set(timeline.classes("k")) == {"home"}
     timeline.forget("k", 60.0)
-    assert timeline.choices("k") == set()
+    assert timeline.classes("k") == []
     assert timeline._of == {}
     assert timeline._order == {}
