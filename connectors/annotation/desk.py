@@ -351,7 +351,7 @@ class AnnotationDesk:
         answer_id = _wire_id(annotator, reply.answer_id)
         known = self._answers.get((annotator, answer_id))
         if known is not None:
-            self._check_same(known[0], reply, (key, request_id))
+            self._check_same(annotator, known[0], reply, (key, request_id))
             return Accepted(answer=known[0], partition=known[1], again=True)
         question = self._waiting_question(annotator, reply.card, now)
         y = self._label_of(reply, question.request, only_key)
@@ -517,7 +517,7 @@ class AnnotationDesk:
 
     def history(self, annotator: str, now: float) -> list[Past]:
         """Return the last ten current answers of an annotator, the newest first."""
-        return [self._past(answer, now) for answer in self._inbox.latest(annotator, N_PAST)]
+        return [self._past(answer, now) for answer in self._inbox.own(annotator).latest(N_PAST)]
 
     def answers_of_others(
         self, supervisor: str, now: float, *, only_key: str | None = None
@@ -626,7 +626,7 @@ class AnnotationDesk:
         is_mine = self._holder(question, now) == annotator
 
         def changeable(event_id: str) -> str | None:
-            answer = self._inbox.standing(annotator, (request.key, event_id))
+            answer = self._inbox.own(annotator).standing((request.key, event_id))
             past = None if answer is None else self._past(answer, now)
             return past.answer_id if past is not None and past.can_change else None
 
@@ -697,14 +697,14 @@ class AnnotationDesk:
             )
         return label
 
-    def _check_same(self, answer: Answer, reply: Reply, asked: RequestKey) -> None:
+    def _check_same(self, annotator: str, answer: Answer, reply: Reply, asked: RequestKey) -> None:
         """Check that an answer with a reply's id was made from the same reply."""
         details = details_of(reply)
         is_repeat = (answer.key, answer.request_id) == asked and all(
             getattr(answer, name) == value for name, value in details.items()
         )
         if is_repeat:
-            question = self._inbox.question_answered(answer)
+            question = self._inbox.own(annotator).question_of(answer)
             if reply.gives_value:
                 value = reply.number if self._of_numbers else reply.label
                 is_repeat = value is not None and is_same(

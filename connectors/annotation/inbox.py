@@ -368,8 +368,7 @@ class AnnotationInbox:
         and declines again.
 
         """
-        own = self._whose(annotator)
-        answer = own.answer(question, y, now, answer_id=answer_id, **details)
+        answer = self.own(annotator).answer(question, y, now, answer_id=answer_id, **details)
         if answer is not None:
             self._take_answer(answer, now)
         return answer
@@ -399,7 +398,7 @@ class AnnotationInbox:
             If there is none, if another annotator has answered since, or if it is too old.
 
         """
-        own = self._whose(annotator)
+        own = self.own(annotator)
         last = answer or next(iter(own.latest(1)), None)
         if last is not None:
             self._check_used(last, n_more=2)  # the second one for the label that replaces it
@@ -420,7 +419,7 @@ class AnnotationInbox:
         """
         assert answer.annotator is not None  # it is one of theirs
         self._check_used(answer)
-        question = self._whose(answer.annotator).change(answer)
+        question = self.own(answer.annotator).change(answer)
         if not self.is_remembered(question, now):
             raise _forgotten(answer)
         return question
@@ -519,20 +518,12 @@ class AnnotationInbox:
         self._take_answer(taken_back, now)
         return taken_back
 
-    def question_answered(self, answer: Answer) -> Question | None:
-        """Return the question to which an own answer was given, None if it is not known here."""
-        own = None if answer.annotator is None else self._own.get(answer.annotator)
-        return None if own is None else own.question_of(answer)
-
-    def latest(self, annotator: str, n: int) -> list[Answer]:
-        """Return the current answers of an annotator, one per event, the newest first."""
+    def own(self, annotator: str) -> OwnAnswers:
+        """Return the answers that an annotator can take back."""
         own = self._own.get(annotator)
-        return [] if own is None else own.latest(n)
-
-    def standing(self, annotator: str, event: EventKey) -> Answer | None:
-        """Return an annotator's current answer about an event, None if there is none."""
-        own = self._own.get(annotator)
-        return None if own is None else own.standing(event)
+        if own is None:
+            own = self._own[annotator] = OwnAnswers(annotator)
+        return own
 
     # --- internal
 
@@ -563,12 +554,6 @@ class AnnotationInbox:
             is_second=answer.request_id in second_ids(answer.event_id),
         )
         return n_said + n_more <= 1 + self._people.max_corrections
-
-    def _whose(self, annotator: str) -> OwnAnswers:
-        own = self._own.get(annotator)
-        if own is None:
-            own = self._own[annotator] = OwnAnswers(annotator)
-        return own
 
     def _take_request(self, question: Question, at: float) -> None:
         request = question.request
@@ -642,7 +627,7 @@ class AnnotationInbox:
         annotator = answer.annotator
         theirs = self._said_by.get(event, set())
         if annotator is not None and self._keeps:
-            self._whose(annotator)
+            self.own(annotator)
             theirs = self._said_by.setdefault(event, theirs)
             theirs.add(annotator)
         for name in list(theirs):
@@ -689,14 +674,12 @@ class AnnotationInbox:
     def _reopened(
         self, now: float, annotator: str | None, only_key: str | None = None
     ) -> Iterator[Question]:
-        own = None if annotator is None else self._own.get(annotator)
-        if own is not None:
-            for question in own.reopened():
-                key = question.request.key
-                is_theirs = only_key in (None, key) and not self.is_quarantined(annotator, key)
-                # A correction is never late while the event is remembered.
-                if is_theirs and self.is_remembered(question, now):
-                    yield question
+        for question in () if annotator is None else self.own(annotator).reopened():
+            key = question.request.key
+            is_theirs = only_key in (None, key) and not self.is_quarantined(annotator, key)
+            # A correction is never late while the event is remembered.
+            if is_theirs and self.is_remembered(question, now):
+                yield question
 
     def _is_in_time(self, question: Question, now: float) -> bool:
         return now <= self._answerable_until(question)

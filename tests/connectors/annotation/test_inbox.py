@@ -535,7 +535,7 @@ def test_answers_that_the_workers_refuse_as_too_many_cost_a_desk_nothing() -> No
         desk.take(before)
     # The first one and three corrections.
     assert desk.timeline.classes(None) == ["room 2"]
-    assert [answer.answer_id for answer in desk.latest("ann", 9)] == ["a2"]
+    assert [answer.answer_id for answer in desk.own("ann").latest(9)] == ["a2"]
 
 
 def test_others_cannot_keep_a_supervisor_from_renaming_by_changing_a_label_often() -> None:
@@ -574,7 +574,7 @@ def test_workers_forget_a_label_that_a_supervisor_takes_back() -> None:
     town.put(town.loop.on_answer(taken_back, 2.0))
     assert town.rejected == []
     assert [line.y for line in town.topics["consensus"]] == ["hall", None]
-    assert (desk.of_others("eve", 9), desk.latest("eve", 9), desk.timeline.classes(None)) == (
+    assert (desk.of_others("eve", 9), desk.own("eve").latest(9), desk.timeline.classes(None)) == (
         [],
         [],
         [],
