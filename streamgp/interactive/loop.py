@@ -386,15 +386,15 @@ class InteractiveLoop(RestartableLoop):
             messages.append(self._moderator.ask(record, decision, now))
         # Before further questions: each one that is taken back makes room for one of these.
         messages += self._cancel_if_clear(messages, now)
-        back = [] if decision.ask else self._ask_back_if_due(now)
+        back = [] if decision.ask else self._moderator.ask_back(now)
         messages += back
-        messages += self._ask_later_if_due(now)
+        messages += self._moderator.ask_later(now)
         shared_budget = self._moderator.shared_budget
         if shared_budget is not None:
             # Once per event: at most one label is asked for after it, perhaps that of another
             # event.
             shared_budget.note(decision, decision.ask or bool(back), now)
-        return self._review_if_due(messages, now)
+        return [*messages, *self._moderator.look_through(now)]
 
     def _decide(self, event: Event, now: float) -> tuple[Decision, Conversation | None]:
         """Return whether to ask about an event, and which conversation to end for the question.
@@ -409,7 +409,7 @@ class InteractiveLoop(RestartableLoop):
             decision = decision.refused_by("volunteered")
         elif shared_budget is not None:
             decision = shared_budget.checked(decision, now)
-        if not (decision.ask and self._is_full):
+        if not (decision.ask and moderator.is_full):
             return decision, None
         asked = [record for record in self._memory.open_ones() if record.state == "asked"]
         scored = [(self._score_of(record, now), record) for record in asked]
@@ -502,12 +502,12 @@ class InteractiveLoop(RestartableLoop):
             return [*before, refused, *self._repeat_open(named, now)]
         self._memory.accept(answer, record)
         self._segments.note(record)
-        second = [] if self._is_full else self._moderator.compare(record, messages, now)
+        second = self._moderator.compare(record, messages, now)
         messages += self._cancel_if_clear(messages, now)
         fresh = record if second else None
         again = self._repeat_open(named, now, fresh) or self._repeat_second(record, barred, now)
-        messages = [*before, *messages, *again, *second]
-        return self._review_if_due([*messages, *self._ask_later_if_due(now)], now)
+        messages = [*before, *messages, *again, *second, *self._moderator.ask_later(now)]
+        return [*messages, *self._moderator.look_through(now)]
 
     def _weigh_answer(self, answer: Answer, record: Conversation, now: float) -> list[Message]:
         """Let the moderator process an answer of an annotator who may give it.
@@ -532,34 +532,6 @@ class InteractiveLoop(RestartableLoop):
         if counts:
             self._moderator.unasked = unasked.plus(answer.annotator, at)
         return messages
-
-    def _ask_later_if_due(self, now: float) -> list[Message]:
-        """Ask an annotator again about an earlier event, if that is due."""
-        if not self.people.repeat or self._is_full:
-            return []
-        record = self._memory.due(self._moderator.lines.sequence)
-        if record is None:
-            return []
-        self._rollback.touch(record)
-        return self._moderator.ask_later(record, now)
-
-    @property
-    def _is_full(self) -> bool:
-        """Whether there is no room for one more open question.
-
-        An annotator who answers no challenge must not keep all others from being asked. Challenges
-        of labels that were asked for therefore count for half of the limit at most, and those of
-        labels that were not asked for, of which one annotator may cause any number, for nothing.
-        """
-        most = self.rules.open_at_most
-        if most is None:
-            return False
-        found = self._memory.open_ones()
-        n_others = sum(record.state in ("asked", "compared") for record in found)
-        n_challenges = sum(
-            record.was_asked and record.state in ("challenged", "doubted") for record in found
-        )
-        return n_others + min(n_challenges, (most + 1) // 2) >= most
 
     def _judge_annotator(self, annotator: str | None, now: float) -> list[Message]:
         """Judge an annotator before an answer, if it is time.
@@ -932,19 +904,6 @@ class InteractiveLoop(RestartableLoop):
             return self.model.query_one(event.x, event_id=event.event_id, now=now).score
         except (ValueError, TypeError):  # with new statistics the learner cannot use it
             return -math.inf
-
-    def _ask_back_if_due(self, now: float) -> list[Message]:
-        """Choose among the latest events if due; return any request."""
-        if not self._moderator.reservoir_due or self._is_full:
-            return []
-        return self._moderator.ask_back(now)
-
-    def _review_if_due(self, messages: list[Message], now: float) -> list[Message]:
-        """Review the learned labels if due; return the messages with any challenge."""
-        if not self._moderator.review_due:
-            return messages
-        self._segments.has_changed = True
-        return [*messages, *self._moderator.look_through(now)]
 
     def _apply(self, record: Conversation, given: Input, now: float, why: str) -> list[Message]:
         """Process an input of the caller's for a conversation."""

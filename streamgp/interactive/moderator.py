@@ -173,6 +173,24 @@ class Moderator(SavedModerator):
         """Annotators in quarantine whom the rules do not exempt by now, in the order named."""
         return self.quarantine.in_force(self._people)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for one more open question.
+
+        An annotator who answers no challenge must not keep all others from being asked. Challenges
+        of labels that were asked for therefore count for half of the limit at most, and those of
+        labels that were not asked for, of which one annotator may cause any number, for nothing.
+        """
+        most = self._open_at_most
+        if most is None:
+            return False
+        found = self.memory.open_ones()
+        n_others = sum(record.state in ("asked", "compared") for record in found)
+        n_challenges = sum(
+            record.was_asked and record.state in ("challenged", "doubted") for record in found
+        )
+        return n_others + min(n_challenges, (most + 1) // 2) >= most
+
     def wish(self, event: Event, now: float) -> Decision:
         """Return whether the model wants to ask about an event, given the open questions."""
         x, event_id, counting = event.x, event.event_id, self._counting
@@ -225,6 +243,8 @@ class Moderator(SavedModerator):
         """
         people, label, request = self._people, record.label, record.request
         if self._comparing is None or record.second is not None or record.state != "learned":
+            return []
+        if self.is_full:
             return []
         assert label is not None  # it was learned
         lines = [line for line in messages if isinstance(line, LabelledExample)]
@@ -281,8 +301,14 @@ class Moderator(SavedModerator):
         draw = self._comparing.draw_one(record.event.event_id, "unasked")
         return self.quarantine.barred(annotator, among, draw)
 
-    def ask_later(self, record: Conversation, now: float) -> list[Message]:
-        """Ask the same annotator about an event again, if that is still useful."""
+    def ask_later(self, now: float) -> list[Message]:
+        """Ask an annotator again about an earlier event, if that is due and still useful."""
+        if not self._people.repeat or self.is_full:
+            return []
+        record = self.memory.due(self.lines.sequence)
+        if record is None:
+            return []
+        self.rollback.touch(record)
         second = record.second
         assert second is not None  # it waits to be asked
         record.second = None
@@ -624,16 +650,6 @@ class Moderator(SavedModerator):
     # The model decides when to look, what is doubtful and whose label tells most. The events are
     # those that the loop remembers anyway: nothing else has to be stored.
 
-    @property
-    def review_due(self) -> bool:
-        """Whether it is time for the model, if it does so, to review the labels learned."""
-        return self._reviewer is not None and self._reviewer.review_due
-
-    @property
-    def reservoir_due(self) -> bool:
-        """Whether it is time for the model, if it does so, to review the latest events."""
-        return self._asking_back is not None and self._asking_back.reservoir_due
-
     def look_through(self, now: float) -> list[Message]:
         """Let the model review the labels that it has learned, when that is due.
 
@@ -643,7 +659,8 @@ class Moderator(SavedModerator):
 
         """
         model, memory = self._reviewer, self.memory
-        assert model is not None  # a review is due
+        if model is None or not model.review_due:
+            return []
         records: dict[str, Conversation] = {}
         annotators: dict[str, str | None] = {}
         stds: dict[str, float] = {}
@@ -668,7 +685,7 @@ class Moderator(SavedModerator):
         return [self._doubt(record, doubt, now)]
 
     def ask_back(self, now: float) -> list[Message]:
-        """Let the model choose among the latest events without a request, when that is due.
+        """Let the model choose among the latest events without a request, if due and not full.
 
         Returns
         -------
@@ -676,9 +693,10 @@ class Moderator(SavedModerator):
 
         """
         model = self._asking_back
-        assert model is not None  # a review is due
+        if model is None or not model.reservoir_due or self.is_full:
+            return []
         reach, waits_s = model.reservoir, self._expires_after_s or 0.0
-        assert reach is not None  # likewise
+        assert reach is not None  # otherwise it never asks back
         records = self.memory.latest_seen(reach.size, now, reach.max_age_s, waits_s)
         found = model.ask_among_one({r.event.event_id: r.event.x for r in records}, now=now)
         decision = None if found is None else found[1]
