@@ -12,7 +12,7 @@ from connectors.annotation.explain import Averages, Shares, Why
 from connectors.annotation.open_questions import Question
 from connectors.annotation.timeline import Moment, Timeline
 from streamgp.base import Label, QuestionsLeft
-from streamgp.interactive.messages import Challenge, Excerpt, Request, event_time
+from streamgp.interactive.messages import Challenge, Excerpt, Request
 
 CardKind: TypeAlias = Literal["label", "challenge", "number"]
 YOU = "you"
@@ -203,7 +203,7 @@ class CardMaker:
         request = question.request
         challenge = request if isinstance(request, Challenge) else None
         previous, following = self.timeline.neighbours(
-            request.key, request.event_id, event_time(request)
+            request.key, request.event_id, question.occurred_at
         )
         suggested, share, std = _suggestion(request, shares)
         return Card(
@@ -213,7 +213,7 @@ class CardMaker:
             event_id=request.event_id,
             key=request.key,
             asked_at=request.requested_at,
-            occurred_at=event_time(request),
+            occurred_at=question.occurred_at,
             expires_at=request.expires_at,
             labels=tuple(labels),
             labels_elsewhere=tuple(labels_elsewhere),

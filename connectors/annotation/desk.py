@@ -35,7 +35,7 @@ from connectors.annotation.replies import (
     label_of,
     read_label,
 )
-from connectors.annotation.timeline import Moment, is_same
+from connectors.annotation.timeline import is_same
 from streamgp.base import Label
 from streamgp.common.latest import Latest, LatestByKey
 from streamgp.interactive.messages import (
@@ -126,6 +126,10 @@ class AnnotationDesk:
     ----------
     averages
         What is usual in each class.
+    timeline
+        The labels of the events of each key.
+    quarantined
+        The annotators in quarantine.
     times
         When each annotator has replied to questions.
 
@@ -183,11 +187,12 @@ class AnnotationDesk:
             order=order,
             labels=labels,
         )
+        self.timeline, self.quarantined = self._inbox.timeline, self._inbox.quarantined
         self._cards = CardMaker(
             keyed=keyed,
             of_numbers=of_numbers,
             averages=self.averages,
-            timeline=self._inbox.timeline,
+            timeline=self.timeline,
             unit=unit,
             value_range=value_range,
         )
@@ -503,7 +508,7 @@ class AnnotationDesk:
 
     def labels(self, key: str | None) -> list[Label]:
         """Return the labels of a key, numbers first, then text in alphabetical order."""
-        return self._inbox.timeline.classes(key)
+        return self.timeline.classes(key)
 
     def labels_elsewhere(self, key: str | None) -> list[Label]:
         """Return the labels that only other keys have, in the same order; at most the first ones.
@@ -513,7 +518,7 @@ class AnnotationDesk:
         if not self._keyed:
             return []
         here = {str(label) for label in self.labels(key)}
-        return [y for y in self._inbox.timeline.all_classes() if str(y) not in here][:N_ELSEWHERE]
+        return [y for y in self.timeline.all_classes() if str(y) not in here][:N_ELSEWHERE]
 
     def history(self, annotator: str, now: float) -> list[Past]:
         """Return the last ten current answers of an annotator, the newest first."""
@@ -532,10 +537,6 @@ class AnnotationDesk:
             return self._past(self._own_answer(annotator, answer_id), now)
         except CannotUndoError:
             return None
-
-    def timeline(self, key: str | None, day_start: float, day_end: float) -> list[Moment]:
-        """Return the labels of a key's events in a time span, end excluded."""
-        return self._inbox.timeline.between(key, day_start, day_end)
 
     def progress(
         self,
@@ -565,14 +566,6 @@ class AnnotationDesk:
             oldest_at=self._inbox.oldest_at(now, annotator, only_key=only_key),
             budget_left=self._budget.left(only_key, now) if is_one else None,
         )
-
-    def quarantined(self, *, only_key: str | None = None) -> dict[str, int]:
-        """Return the quarantined annotators with the number of keys, for one key or for all."""
-        return self._inbox.quarantined(only_key)
-
-    def is_quarantined_everywhere(self, annotator: str) -> bool:
-        """Return whether an annotator is quarantined for every key that is known."""
-        return self._inbox.is_quarantined_everywhere(annotator)
 
     def others(self, now: float, *, than: str) -> list[str]:
         """Return the other annotators who were active in the last two minutes, by name."""

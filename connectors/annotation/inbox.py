@@ -35,6 +35,7 @@ from connectors.annotation.own_answers import (
     Undone,
     derived_id,
 )
+from connectors.annotation.quarantined import QuarantinedAnnotators
 from connectors.annotation.timeline import Moment, Timeline
 from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of
@@ -50,7 +51,6 @@ from streamgp.interactive.messages import (
     Message,
     Prediction,
     Request,
-    event_time,
     second_ids,
 )
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
@@ -84,6 +84,8 @@ class AnnotationInbox:
     ----------
     timeline
         The labels of the events of each key, and those to choose from.
+    quarantined
+        The annotators in quarantine.
 
     Examples
     --------
@@ -110,7 +112,6 @@ class AnnotationInbox:
     # _said_by    the annotators who have answered about each event
     # _skipped    by annotator: the skipped requests, numbered in the order of skipping
     # _forgotten  forgotten keys, and the time up to which
-    # _quarantined  annotators whom the newest first question of each key excludes, if any
     def __init__(
         self,
         *,
@@ -122,7 +123,6 @@ class AnnotationInbox:
         order: Order = "oldest",
         labels: Iterable[Label] = (),
     ):
-        self._keyed = keyed
         self._people = people
         self._horizon_s = inf if answer_horizon_s is None else answer_horizon_s
         self._order = order
@@ -137,7 +137,7 @@ class AnnotationInbox:
         self.timeline = Timeline(labels, with_classes=with_classes)
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
-        self._quarantined: dict[str | None, tuple[str, ...]] = {}
+        self.quarantined = QuarantinedAnnotators(people, keyed=keyed)
 
     # --- what the topics hold
 
@@ -182,8 +182,7 @@ class AnnotationInbox:
         at = self._forgotten[key]
         self._waiting.forget(key, at)
         self.timeline.forget(key, at)
-        if self._keyed:
-            self._quarantined.pop(key, None)
+        self.quarantined.forget(key)
         for event in [event for event in self._said_by if event[0] == key]:
             for annotator in list(self._said_by[event]):
                 if self._own[annotator].forget(event, at):
@@ -274,7 +273,7 @@ class AnnotationInbox:
         waiting = self._waiting.get(key, event_id, request_id)
         if waiting is not None:
             is_theirs = self.may_answer(waiting, annotator)
-            return waiting if is_theirs and self._is_in_time(waiting, now) else None
+            return waiting if is_theirs and now <= self._answerable_until(waiting) else None
         theirs = self._reopened(now, annotator)
         return next((q for q in theirs if q.request_key == (key, request_id)), None)
 
@@ -282,7 +281,7 @@ class AnnotationInbox:
         """Return whether a question still waits for an answer."""
         waiting = self.find(question.request)
         if waiting is not None:
-            return self._is_in_time(waiting, now)
+            return now <= self._answerable_until(waiting)
         theirs = self._reopened(now, annotator)
         return any(each.request_key == question.request_key for each in theirs)
 
@@ -295,31 +294,6 @@ class AnnotationInbox:
         if isinstance(request, LabelRequest):
             return request.may_answer(annotator)
         return self._people.may_overrule(annotator, request.annotator)
-
-    def quarantined(self, only_key: str | None = None) -> dict[str, int]:
-        """Return the quarantined annotators with the number of keys, for one key or for all.
-
-        According to the newest label request of each key; without keys there is one loop for all.
-        """
-        counts: dict[str, int] = {}
-        for key, names in self._quarantined.items():
-            if only_key is None or not self._keyed or key == only_key:
-                for name in filter(self._people.may_be_quarantined, names):
-                    counts[name] = counts.get(name, 0) + 1
-        return counts
-
-    def is_quarantined(self, annotator: str | None, key: str | None) -> bool:
-        """Return whether an annotator is quarantined, so that workers refuse all their answers."""
-        names = self._quarantined.get(self._home(key), ())
-        return annotator in names and self._people.may_be_quarantined(annotator)
-
-    def is_quarantined_everywhere(self, annotator: str) -> bool:
-        """Return whether an annotator is quarantined for every key that is known."""
-        return all(self.is_quarantined(annotator, key) for key in self.timeline.known_keys())
-
-    def is_remembered(self, question: Question, now: float) -> bool:
-        """Return whether the workers still remember the event of a question."""
-        return now <= self._horizon_of(question)
 
     # --- actions of an annotator
 
@@ -420,7 +394,7 @@ class AnnotationInbox:
         assert answer.annotator is not None  # it is one of theirs
         self._check_used(answer)
         question = self.own(answer.annotator).change(answer)
-        if not self.is_remembered(question, now):
+        if now > self._horizon_of(question):
             raise _forgotten(answer)
         return question
 
@@ -454,8 +428,8 @@ class AnnotationInbox:
         renamed = []
         for standing in self.timeline.standing(key, old):
             is_theirs = of_everyone or standing.annotator == annotator
-            is_theirs = is_theirs and not self.is_quarantined(annotator, key)
-            if not is_theirs or now > self._horizon_of_moment(standing):
+            is_theirs = is_theirs and not self.quarantined.holds(annotator, key)
+            if not is_theirs or now > self._horizon_of(standing):
                 continue
             answer_id = derived_id(f"{standing.answer_id}/rename")
             answer = _correction(key, standing, new, annotator, now, answer_id)
@@ -499,7 +473,7 @@ class AnnotationInbox:
         moment = self.timeline.find(answer.key, answer.event_id)
         if moment is None or moment.answer_id != answer.answer_id:
             raise CannotUndoError(f"the label of {about} is another one now", "answered_since")
-        if now > self._horizon_of_moment(moment):
+        if now > self._horizon_of(moment):
             raise _forgotten(answer)
         self._check_used(replace(answer, annotator=annotator))
         return moment
@@ -527,17 +501,13 @@ class AnnotationInbox:
 
     # --- internal
 
-    def _home(self, key: str | None) -> str | None:
-        """Return the key of the loop that serves a key."""
-        return key if self._keyed else None
-
     def _check_used(self, answer: Answer, *, n_more: int = 1) -> None:
         """Check that the workers accept so many corrections from who gave an answer."""
         if not self._takes_more(answer, n_more):
             raise CannotUndoError(
                 f"the label of event {answer.event_id} was changed too often", "too_often"
             )
-        if self.is_quarantined(answer.annotator, answer.key):
+        if self.quarantined.holds(answer.annotator, answer.key):
             raise CannotUndoError(
                 f"the answers of {answer.annotator} are set aside for now; nothing is changed",
                 "set_aside",
@@ -549,7 +519,7 @@ class AnnotationInbox:
         threads = (self._own[name].said(event) for name in self._said_by.get(event, ()))
         said = (each.annotator for each in max(threads, key=len, default=()))
         n_said = self._people.n_said(
-            [name for name in said if not self.is_quarantined(name, answer.key)],
+            [name for name in said if not self.quarantined.holds(name, answer.key)],
             answer.annotator,
             is_second=answer.request_id in second_ids(answer.event_id),
         )
@@ -561,16 +531,12 @@ class AnnotationInbox:
         if isinstance(request, Challenge):
             self._note_challenge(request, at)
             self._waiting.settle(event, before=request.requested_at, taught=True, at=at)
-        elif not request.is_second:  # which also excludes those who have answered about the event
-            home = self._home(request.key)
-            if request.excluded:
-                self._quarantined[home] = request.excluded
-            else:
-                self._quarantined.pop(home, None)
+        else:
+            self.quarantined.note(request)
         if self._keeps:
             self.timeline.occurred(
                 *event,
-                event_time(request),
+                question.occurred_at,
                 partition=question.partition,
                 delayed_s=question.delayed_s,
                 got=at,
@@ -676,23 +642,18 @@ class AnnotationInbox:
     ) -> Iterator[Question]:
         for question in () if annotator is None else self.own(annotator).reopened():
             key = question.request.key
-            is_theirs = only_key in (None, key) and not self.is_quarantined(annotator, key)
+            is_theirs = only_key in (None, key) and not self.quarantined.holds(annotator, key)
             # A correction is never late while the event is remembered.
-            if is_theirs and self.is_remembered(question, now):
+            if is_theirs and now <= self._horizon_of(question):
                 yield question
-
-    def _is_in_time(self, question: Question, now: float) -> bool:
-        return now <= self._answerable_until(question)
 
     def _answerable_until(self, question: Question) -> float:
         expires_at = question.request.expires_at
         return min(inf if expires_at is None else expires_at, self._horizon_of(question))
 
-    def _horizon_of(self, question: Question) -> float:
-        return event_time(question.request) + self._horizon_s + question.delayed_s
-
-    def _horizon_of_moment(self, moment: Moment) -> float:
-        return moment.occurred_at + self._horizon_s + moment.delayed_s
+    def _horizon_of(self, one: Question | Moment) -> float:
+        """Return until when the workers remember the event of a question or a label."""
+        return one.occurred_at + self._horizon_s + one.delayed_s
 
     def _note_challenge(self, request: Challenge, at: float) -> None:
         if not self._keeps:

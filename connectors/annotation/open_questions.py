@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from streamgp.base import Label
 from streamgp.common.latest import LatestByKey
 from streamgp.interactive.conversation_record import event_id_of
-from streamgp.interactive.messages import ASKED_AGAIN, EventKey, LabelRequest, Request
+from streamgp.interactive.messages import ASKED_AGAIN, EventKey, LabelRequest, Request, event_time
 
 RequestKey: TypeAlias = tuple[str | None, str]
 """A key and a request id."""
@@ -64,6 +64,11 @@ class Question:
     def request_key(self) -> RequestKey:
         """The key and the id of the request."""
         return self.request.key, self.request.request_id
+
+    @property
+    def occurred_at(self) -> float:
+        """When its event occurred, POSIX seconds."""
+        return event_time(self.request)
 
 
 def rank_of(request: Request) -> Rank:

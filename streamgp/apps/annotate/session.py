@@ -353,7 +353,7 @@ class Answering:
             of_numbers=self._settings.of_numbers,
             asks_confidence=self._settings.asks_confidence,
             is_patient=self._settings.idle_s is not None,
-            is_set_aside=self._annotator in live.inbox.quarantined(self._settings.only_key),
+            is_set_aside=self._annotator in live.inbox.quarantined.counts(self._settings.only_key),
         )
 
     def _offer(self, request: Request) -> list[Choice]:

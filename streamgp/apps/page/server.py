@@ -512,7 +512,7 @@ class Page:
                 "label": moment.label,
                 "mine": moment.annotator == person.name,
             }
-            for moment in self._desk.timeline(key, start, end)
+            for moment in self._desk.timeline.between(key, start, end)
         ]
         return json_response({"moments": moments})
 
@@ -599,11 +599,13 @@ class Page:
 
     def _set_aside(self, person: Person, desk: AnnotationDesk) -> dict[str, Any]:
         """Return whether the annotator is quarantined and, for a supervisor, who else is."""
-        counts = desk.quarantined(only_key=person.key)
+        counts = desk.quarantined.counts(person.key)
         mine: str | None = None
         if person.name in counts:
             # With a learner for each key, answers for other keys may be learned.
-            is_all = person.key is not None or desk.is_quarantined_everywhere(person.name)
+            is_all = person.key is not None or all(
+                desk.quarantined.holds(person.name, key) for key in desk.timeline.known_keys()
+            )
             mine = "all" if is_all else "some"
         is_supervisor = person.name in self._settings.supervisors
         return {"mine": mine, "of": sorted(counts) if is_supervisor else []}

@@ -217,7 +217,7 @@ def _labels(watching: Watching) -> list[str]:
 def _quarantine(watching: Watching) -> list[Part]:
     """Return a section about annotators whose answers are not learned, if there are any."""
     lines = []
-    for name, n in sorted(watching.inbox.quarantined().items()):
+    for name, n in sorted(watching.inbox.quarantined.counts().items()):
         where = f" in {number(n, 'key')}" if watching.keyed else ""
         lines.append(f"{printable(name)}{where}: answers are not learned")
     return [Part(name="in quarantine", lines=lines, is_alarming=True)] if lines else []

@@ -304,7 +304,7 @@ def _state(desk: AnnotationDesk, who: str, now: float) -> Any:
     history = [(past.answer_id, past.label, past.can_change) for past in desk.history(who, now)]
     progress = desk.progress(who, now)
     counts = (progress.answered, progress.kept, progress.changed)
-    moments = [(m.event_id, m.label) for m in desk.timeline(None, 0.0, 1e12)]
+    moments = [(m.event_id, m.label) for m in desk.timeline.between(None, 0.0, 1e12)]
     return history, counts, moments
 
 
@@ -767,11 +767,11 @@ def test_the_day_of_a_key_holds_what_was_answered_by_the_time_of_the_events() ->
     for i in (3, 1):
         desk.reply("ann", say(LABELS[i % 2], card=f"e{i}/label", answer_id=f"c{i}"), 210.0 - i)
     desk.take(challenge("e1", at=209.0))
-    moments = desk.timeline(None, 0.0, 3.5)
+    moments = desk.timeline.between(None, 0.0, 3.5)
     assert [(m.event_id, m.occurred_at, m.label, m.annotator) for m in moments] == [
         ("e1", 1.0, "den", "ann"), ("e3", 3.0, "den", "ann"),
     ]  # fmt: skip
-    assert desk.timeline(None, 0.0, 1.0) == []
+    assert desk.timeline.between(None, 0.0, 1.0) == []
     card = desk.card("bob", "e2/label", 220.0)
     assert card is not None
     assert (card.previous or {})["event_id"] == "e1"
@@ -805,7 +805,7 @@ def test_a_forgotten_key_leaves_nothing() -> None:
     desk.forget("a", at=200.0)
     assert desk.labels("a") == []
     assert desk.history("ann", 210.0) == []
-    assert desk.timeline("a", 0.0, 1e9) == []
+    assert desk.timeline.between("a", 0.0, 1e9) == []
     with pytest.raises(CannotUndoError, match="not known here"):
         desk.undo("ann", "c1", 210.0)
 

@@ -640,25 +640,11 @@ def test_a_question_that_one_in_quarantine_has_answered_is_open_to_the_others(
     assert ids(desk, annotator="ann") == []
 
 
-def test_the_newest_label_request_of_a_key_says_who_is_in_quarantine() -> None:
-    def asked(name: str, key: str, *excluded: str) -> LabelRequest:
-        return replace(request(name), key=key, excluded=excluded)
-
-    kept = [asked("e1", "k", "eve"), asked("e1", "l", "eve", "bob"), asked("e2", "k")]
-    desk = desk_with(*kept)
-    assert desk.quarantined() == {"eve": 1, "bob": 1}
-    assert (desk.quarantined("k"), desk.quarantined("l")) == ({}, {"eve": 1, "bob": 1})
-    assert [desk.is_quarantined("eve", key) for key in ("k", "l", "m")] == [False, True, False]
-    assert not desk.is_quarantined_everywhere("eve")
-    assert desk_with(*kept[:2]).is_quarantined_everywhere("eve")
-    assert not desk_with(*kept[:2]).is_quarantined_everywhere("bob")
-    desk.forget("l", 1e9)
-    assert desk.quarantined() == {}
-    one_loop = desk_with(*kept[:2], keyed=False)
-    assert one_loop.quarantined("k") == {"eve": 1, "bob": 1}
-    assert one_loop.is_quarantined_everywhere("bob")
-    trusting = desk_with(*kept, people=People(trusted=frozenset(["eve"])))
-    assert (trusting.quarantined(), trusting.is_quarantined("eve", "l")) == ({"bob": 1}, False)
+def test_after_a_key_is_forgotten_no_annotator_of_it_is_in_quarantine() -> None:
+    desk = desk_with(replace(request(key="k"), excluded=("eve",)))
+    assert desk.quarantined.holds("eve", "k")
+    desk.forget("k", 1e9)
+    assert not desk.quarantined.holds("eve", "k")
 
 
 def test_one_in_quarantine_is_offered_nothing_and_changes_nothing() -> None:
