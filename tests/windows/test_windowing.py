@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from streamgp.windows import Windows
 from streamgp.windows.extraction import FEATURE_SETS
+from streamgp.windows.open_rows import MOST_CHANNELS
 
 # The fingerprint of a configuration has the name of a set, not its features: with one more feature
 # in it, workers would go on with windows that differ from those they have learned.
@@ -45,31 +46,44 @@ def run(windows, rows, *, flush=True):
 
 
 def by_definition(rows, length, hop):
-    """Windows as the definition has them, of all rows at once; times are whole seconds."""
+    """Windows as the definition has them, of all rows at once; times are whole seconds.
+
+    Not all rows have the channel `w`, or a label.
+    """
     found = {}
     for key in {each["key"] for each in rows}:
         mine = [each for each in rows if each["key"] == key]
         for n in range(-100, 400):
-            inside = [each["v"] for each in mine if n * hop <= each["time"] < n * hop + length]
+            inside = [each for each in mine if n * hop <= each["time"] < n * hop + length]
             if inside:
-                mean = pytest.approx(sum(inside) / len(inside))
-                found[key, n * hop] = (mean, min(inside), max(inside), len(inside))
+                x = {}
+                for name in ("v", "w"):
+                    if values := [each[name] for each in inside if name in each]:
+                        x[f"{name}.mean"] = pytest.approx(sum(values) / len(values))
+                        x[f"{name}.min"], x[f"{name}.max"] = min(values), max(values)
+                labels = [each["y"] for each in inside if each["y"] is not None]
+                y = max(labels, key=labels.count, default=None)  # the first of equally frequent
+                share = labels.count(y) / len(labels) if labels else None
+                found[key, n * hop] = (x, y, share, len(inside))
     return found
 
 
 def contents(closed):
-    return {
-        (w["key"], w["start"]): (w["x"]["v.mean"], w["x"]["v.min"], w["x"]["v.max"], w["n_rows"])
-        for w in closed
-    }
+    return {(w["key"], w["start"]): (w["x"], w["y"], w["purity"], w["n_rows"]) for w in closed}
 
 
 times = st.integers(-50, 300)
+values, labels = st.floats(-9.0, 9.0), st.sampled_from([None, "p", "q"])
 logs = st.lists(
-    st.tuples(times, st.sampled_from("ab"), st.floats(-9.0, 9.0)),
+    st.tuples(times, st.sampled_from("ab"), values, st.one_of(st.none(), values), labels),
     max_size=40,
     unique_by=lambda r: r[:2],
-).map(lambda rows: [row(float(t), key, v) for t, key, v in sorted(rows)])
+).map(
+    lambda rows: [
+        row(float(t), key, v, y=y) | ({} if w is None else {"w": w})
+        for t, key, v, w, y in sorted(rows, key=lambda r: r[:2])
+    ]
+)
 
 
 @given(rows=logs, length=st.integers(1, 40), hop=st.integers(1, 40))
@@ -99,7 +113,8 @@ def test_parts_that_changed_are_the_whole_state_wherever_the_log_is_cut(rows, cu
 
     def play(windows, part):
         for each in part:
-            yield from windows.add(each["key"], each["time"], {"v": each["v"]}, seen_at=1.0)
+            x = {name: each[name] for name in ("v", "w") if name in each}
+            yield from windows.add(each["key"], each["time"], x, each["y"], seen_at=1.0)
 
     whole, kept, closed, cuts = new(), {}, [], [0, *sorted(cuts), 40]
     expected = list(play(whole, rows))
@@ -126,6 +141,7 @@ def test_a_restart_at_any_row_changes_nothing(rows, cut, grace):
     second.load_state(json.loads(json.dumps(first.state())))
     assert closed + run(second, rows[cut:]) == expected
     assert second.rejected == first.rejected
+    assert second.n_rows == len(rows)
 
 
 def test_rows_between_windows_are_in_none_and_not_too_late():
@@ -319,6 +335,17 @@ def test_the_hour_is_that_of_the_zone_also_when_summer_ends():
     assert (hour(before, "Europe/Rome"), hour(after, "Europe/Rome")) == (2.0, 3.0)
 
 
+def test_a_vector_has_the_features_of_its_length_and_three_axes_have_a_tilt():
+    windows = Windows(10.0, features=["max", "tilt"], vectors=[["x", "y", "z"], ["x", "y"]])
+    rows = [{"time": 1.0, "x": 3.0, "y": 4.0, "z": 5.0}, {"time": 2.0, "x": 1.0, "y": 0.0}]
+    [window] = run(windows, rows)
+    assert window["x"].pop("x_y_z.tilt") == pytest.approx(np.pi / 4.0)
+    assert window["x"].pop("x_y_z.max") == pytest.approx(np.sqrt(50.0))
+    assert window["x"] == {"x.max": 3.0, "y.max": 4.0, "z.max": 5.0, "x_y.max": 5.0}
+    [flat] = run(windows, [{"time": 11.0, "x": 3.0, "y": 4.0}])
+    assert flat["x"] == {"x.max": 3.0, "y.max": 4.0, "x_y.max": 5.0}
+
+
 def test_a_track_has_its_own_features_and_no_channels():
     rows = [{"time": 60.0 * n, "lat": 46.0, "lon": 11.0 + n / 1e4, "v": 1.0} for n in range(5)]
     [window] = run(Windows(600.0, features=["mean"], gps=["lat", "lon"]), rows)
@@ -357,6 +384,15 @@ def test_rows_beyond_the_most_are_dropped_and_counted():
     [window] = run(windows, [row(float(t)) for t in range(15)])
     assert window["n_rows"] == 10
     assert windows.rejected == {"more than 10 rows in open windows": 5}
+
+
+def test_channels_beyond_the_most_are_dropped_and_counted_and_the_others_go_on():
+    many = {f"c{n}": 1.0 for n in range(MOST_CHANNELS)}
+    windows = Windows(10.0, features=["mean"])
+    rows = [{"time": 1.0, **many}, {"time": 2.0, "c0": 2, "new": 1.0}]
+    [window] = run(windows, rows)
+    assert window["x"] == {f"{name}.mean": v for name, v in (many | {"c0": 1.5}).items()}
+    assert windows.rejected == {f"more than {MOST_CHANNELS} channels": 1}
 
 
 def test_memory_of_a_key_stays_small():
