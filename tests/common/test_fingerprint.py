@@ -99,6 +99,11 @@ def test_an_argument_that_was_added_later_changes_nothing_where_it_is_not_used()
     assert fingerprint(query.SkepticalAsk(0.5, at_least=0)) == "e84bb04e5bfce451"
 
 
+def test_a_set_has_one_description_in_whatever_order_it_is_stored():
+    names = [f"sensor {n}" for n in range(9)]  # the order of a set of texts differs by process
+    assert described(frozenset(names)) == [f'"{name}"' for name in names]
+
+
 def test_what_was_learned_plays_no_part():
     model = SkepticalClassifier(GPClassifier(), budget=budgets.AtMost(3), seed=1)
     before = model.fingerprint()

@@ -92,6 +92,7 @@ def test_ordinary_text_of_any_script_is_shown_as_it_is(text: str) -> None:
     "text",
     [
         "a\u200db",
+        "a\u200d\u2640",
         "a\u200cb",
         "a\u3000b",
         "\u5c45\u3000",
