@@ -5,15 +5,16 @@ import json
 from collections import Counter
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 from river.naive_bayes import GaussianNB
 
 from streamgp import GPClassifier, SkepticalClassifier, isgp
-from streamgp.base import SettledAnswer
+from streamgp.base import Example, SettledAnswer
 from streamgp.common.annotator_error import ErrorRate
-from streamgp.common.annotator_quarantine import HEAD_START, THRESHOLD
+from streamgp.common.annotator_quarantine import FEWEST, HEAD_START, THRESHOLD
 from streamgp.query import annotator_evidence
 from streamgp.query.annotator_evidence import AnnotatorJudge
 from streamgp.query.example_store import ClassExampleStore
@@ -53,6 +54,20 @@ def against(learner, annotator, without=()):
 
 def n_answers(learner, annotator):
     return learner.annotator_judge().n_answers(annotator)
+
+
+@pytest.mark.parametrize(("n", "n_expected"), [(FEWEST - 1, 0), (FEWEST, 1)])
+def test_a_first_and_a_second_answer_each_count_for_the_annotator_who_gave_it(n, n_expected):
+    second = SettledAnswer(y="day", annotator="bob")
+    answer = SettledAnswer(y="day", annotator="ann", second=second)
+    examples = [
+        Example(event_id=None, x={}, y="day"),
+        *n * [Example(event_id=None, x={}, y="day", answer=answer)],
+    ]
+    store = SimpleNamespace(examples=lambda: examples)
+    judge = AnnotatorJudge(store, ["ann", "bob"])
+    assert judge._n_witnesses("ann", []) == judge._n_witnesses("bob", []) == n_expected
+    assert judge._n_witnesses("ann", ["bob"]) == 0
 
 
 def test_an_annotator_who_insists_on_wrong_labels_is_found_out():

@@ -192,9 +192,13 @@ def test_a_wrong_label_among_many_is_outvoted():
     assert pool.labels[0] == "wrong"
 
 
-def test_an_unknown_criterion_is_refused():
-    with pytest.raises(ValueError, match=r"one of rand, mvar, rkhs, hvar, sqsm, l2fm, got 'bald'"):
-        PoolSampler(X, "bald")
+@pytest.mark.parametrize("criterion", ["bald", ["hvar"]])
+def test_an_unknown_criterion_is_refused(criterion):
+    with pytest.raises(
+        ValueError, match=r"one of rand, mvar, rkhs, hvar, sqsm, l2fm, got "
+    ) as error:
+        PoolSampler(X, criterion)
+    assert str(error.value).endswith(repr(criterion))
 
 
 @pytest.mark.parametrize("n", [0, -1, 41, 1.5, None])

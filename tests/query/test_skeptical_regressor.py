@@ -297,13 +297,14 @@ def test_the_usual_spread_is_that_of_the_quartiles_of_the_targets_on_record():
     assert model._store.usual_spread == pytest.approx(3.5 / 1.3489795)
 
 
-@pytest.mark.parametrize("y", ["many", None, math.nan, math.inf, 1e200])
+@pytest.mark.parametrize("y", ["many", True, None, math.nan, math.inf, 1e200])
 def test_what_is_no_number_is_neither_contested_nor_learned(y):
     model = taught()
     x = {"a": 1.0, "b": 1.0}
     state = model.state()
     if y != 1e200:
         assert not model.challenge_one(x, y).ask
+        assert model.probability_wrong_one(x, y) == model.error_rate(None)
     with pytest.raises((TypeError, ValueError), match="y must be"):
         model.settle_one(x, y, given=y, challenged=False)
     assert model.state() == state

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.interactive import SimulatedAnnotator, TiredAnnotator
+from streamgp.simulation import AwayAnnotator
 from tests.helpers.messages import challenge, label_request
 
 
@@ -150,10 +151,11 @@ def test_time_that_goes_backwards_gives_no_rest():
     assert annotator.tiredness == 3.0
 
 
-@given(st.lists(st.floats(0.0, 1e4), max_size=20), st.integers(0, 20))
-def test_cut_anywhere_changes_no_answer(times, cut):
+@given(st.lists(st.floats(0.0, 1e4), max_size=20), st.integers(0, 20), st.booleans())
+def test_cut_anywhere_changes_no_answer(times, cut, is_away):
     def fresh():
-        return TiredAnnotator(0.1, classes=["a", "b", "c"], seed=5, tiring_rate=0.05)
+        tired = TiredAnnotator(0.1, classes=["a", "b", "c"], seed=5, tiring_rate=0.05)
+        return AwayAnnotator(tired, [(0, 1), (2, 24)]) if is_away else tired
 
     whole, first, second = fresh(), fresh(), fresh()
     requests = [(ask(n, t), t) for n, t in enumerate(times)]
