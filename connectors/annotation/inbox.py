@@ -109,7 +109,7 @@ class AnnotationInbox:
     # _waiting    the questions that wait for an answer
     # _keeps      whether answers and labels are kept
     # _own        for each annotator, the answers that they can take back
-    # _said_by    the annotators who have answered about each event
+    # _about      for each event, those of the annotators who have answered about it, by annotator
     # _skipped    by annotator: the skipped requests, numbered in the order of skipping
     # _forgotten  forgotten keys, and the time up to which
     def __init__(
@@ -133,7 +133,7 @@ class AnnotationInbox:
             order=order,
         )
         self._own: dict[str, OwnAnswers] = {}
-        self._said_by: dict[EventKey, set[str]] = {}
+        self._about: dict[EventKey, dict[str, OwnAnswers]] = {}
         self.timeline = Timeline(labels, with_classes=with_classes)
         self._skipped: dict[str | None, dict[RequestKey, int]] = {}
         self._forgotten: dict[str | None, float] = {}
@@ -183,10 +183,10 @@ class AnnotationInbox:
         self._waiting.forget(key, at)
         self.timeline.forget(key, at)
         self.quarantined.forget(key)
-        for event in [event for event in self._said_by if event[0] == key]:
-            for annotator in list(self._said_by[event]):
-                if self._own[annotator].forget(event, at):
-                    self._drop(event, annotator)
+        for event in [event for event in self._about if event[0] == key]:
+            for own in list(self._about[event].values()):
+                if own.forget(event, at):
+                    self._drop(event, own)
 
     def turn_over(self) -> None:
         """Forget what was settled before the last turn; call it about once a minute.
@@ -516,7 +516,7 @@ class AnnotationInbox:
     def _takes_more(self, answer: Answer, n_more: int = 1) -> bool:
         """Return whether the workers take so many more answers like one about its event."""
         event = (answer.key, answer.event_id)
-        threads = (self._own[name].said(event) for name in self._said_by.get(event, ()))
+        threads = (own.said(event) for own in self._about.get(event, {}).values())
         said = (each.annotator for each in max(threads, key=len, default=()))
         n_said = self._people.n_said(
             [name for name in said if not self.quarantined.holds(name, answer.key)],
@@ -546,9 +546,8 @@ class AnnotationInbox:
         request_id = request.request_id
         theirs = [
             own
-            for annotator in self._said_by.get(event, ())
-            if (own := self._own[annotator]).wants(event, request_id)
-            and self._is_authorised(request, annotator)
+            for own in self._about.get(event, {}).values()
+            if own.wants(event, request_id) and self._is_authorised(request, own.annotator)
         ]
         if not theirs:
             self._waiting.ask(question, at, self._answerable_until(question))
@@ -582,30 +581,26 @@ class AnnotationInbox:
                 request_id=request_id,
                 got=at,
             )
-        keep = first in self._said_by.get(event, ())
-        if request_id is not None and (keep or answer.supersedes is None):
+        own = None if first is None else self._about.get(event, {}).get(first)
+        if request_id is not None and (own is not None or answer.supersedes is None):
             question = self._waiting.remove(event, request_id)
-            if question is not None and keep and first is not None:
-                self._own[first].keep(question)
+            if question is not None and own is not None:
+                own.keep(question)
 
     def _keep_answer(self, event: EventKey, answer: Answer, at: float) -> None:
         """Keep an answer for annotators who can take back one about its event."""
         annotator = answer.annotator
-        theirs = self._said_by.get(event, set())
         if annotator is not None and self._keeps:
-            self.own(annotator)
-            theirs = self._said_by.setdefault(event, theirs)
-            theirs.add(annotator)
-        for name in list(theirs):
-            dropped = self._own[name].take(answer, at)
+            self._about.setdefault(event, {})[annotator] = self.own(annotator)
+        for own in list(self._about.get(event, {}).values()):
+            dropped = own.take(answer, at)
             if dropped is not None:
-                self._drop(dropped, name)
+                self._drop(dropped, own)
 
-    def _drop(self, event: EventKey, annotator: str) -> None:
-        theirs = self._said_by[event]
-        theirs.discard(annotator)
-        if not theirs:
-            del self._said_by[event]
+    def _drop(self, event: EventKey, own: OwnAnswers) -> None:
+        del self._about[event][own.annotator]
+        if not self._about[event]:
+            del self._about[event]
 
     def _open(
         self, now: float, annotator: str | None, only_key: str | None = None
@@ -627,7 +622,7 @@ class AnnotationInbox:
         event = (answer.key, answer.event_id)
         owner = None
         if answer.supersedes is not None:
-            said = (self._own[name].said(event) for name in self._said_by.get(event, ()))
+            said = (own.said(event) for own in self._about.get(event, {}).values())
             names = {a.answer_id: a.annotator for answers in said for a in answers}
             owner = names.get(answer.supersedes)
         elif answer.request_id is not None:
