@@ -127,7 +127,7 @@ class AnnotationDesk:
     averages
         What is usual in each class.
     timeline
-        The labels of the events of each key.
+        The labels of the events of each key, and those to choose from.
     quarantined
         The annotators in quarantine.
     times
@@ -494,7 +494,7 @@ class AnnotationDesk:
 
         """
         self._counts.saw(annotator, now)
-        if not any(is_same(old, label) for label in self.labels(key)):
+        if not any(is_same(old, label) for label in self.timeline.classes(key)):
             raise BadReplyError(
                 f"old is {old!r:.80}", "one of the labels of this key", "unknown_label"
             )
@@ -506,18 +506,14 @@ class AnnotationDesk:
 
     # --- views beside the cards
 
-    def labels(self, key: str | None) -> list[Label]:
-        """Return the labels of a key, numbers first, then text in alphabetical order."""
-        return self.timeline.classes(key)
-
     def labels_elsewhere(self, key: str | None) -> list[Label]:
-        """Return the labels that only other keys have, in the same order; at most the first ones.
+        """Return the labels that only other keys have, numbers first; at most the first ones.
 
         Labels that read like one of this key are left out, as the text "2" beside the number.
         """
         if not self._keyed:
             return []
-        here = {str(label) for label in self.labels(key)}
+        here = {str(label) for label in self.timeline.classes(key)}
         return [y for y in self.timeline.all_classes() if str(y) not in here][:N_ELSEWHERE]
 
     def history(self, annotator: str, now: float) -> list[Past]:
@@ -626,7 +622,7 @@ class AnnotationDesk:
         return self._cards.card(
             question,
             annotator,
-            labels=self.labels(request.key),
+            labels=self.timeline.classes(request.key),
             labels_elsewhere=self.labels_elsewhere(request.key) if only_key is None else (),
             shares=self._shares.get((request.key, request.event_id)),
             budget_left=self._budget.left(request.key, now),
@@ -665,7 +661,7 @@ class AnnotationDesk:
     def _label_of(
         self, reply: Reply, request: Request, only_key: str | None = None
     ) -> Label | None:
-        known = self.labels(request.key)
+        known = self.timeline.classes(request.key)
         if only_key is None:
             known += self.labels_elsewhere(request.key)
         label = label_of(reply, request, known, of_numbers=self._of_numbers)
@@ -674,14 +670,14 @@ class AnnotationDesk:
         return self._among_few(label, request.key)
 
     def _read_label(self, value: Label, key: str | None) -> Label:
-        label = read_label(value, self.labels(key), of_numbers=self._of_numbers)
+        label = read_label(value, self.timeline.classes(key), of_numbers=self._of_numbers)
         return self._among_few(label, key)
 
     def _among_few(self, label: Label, key: str | None) -> Label:
         """Return a label, unless it would be one more than the workers take."""
         if self._of_numbers:
             return label
-        known = self.labels(key)
+        known = self.timeline.classes(key)
         if len(known) >= self._max_labels and not any(is_same(label, each) for each in known):
             raise BadReplyError(
                 f"label is new, and there are {len(known)} already",

@@ -492,7 +492,7 @@ class Page:
     async def history(self, request: Request) -> Response:
         person = person_of(request)
         past = [
-            {**msgspec.to_builtins(each), "labels": self._desk.labels(each.key)}
+            {**msgspec.to_builtins(each), "labels": self._desk.timeline.classes(each.key)}
             for each in self._desk.history(person.name, self._clock())
             if person.sees(each.key)
         ]

@@ -118,9 +118,9 @@ def test_labels_are_offered_before_anybody_has_given_one() -> None:
         assert card is not None
         reply = say(label, card=card.id, answer_id=answer_id)
         assert desk.reply("ann", reply, 131.0).answer.y == label  # type: ignore[union-attr]
-    assert desk.labels(None) == ["walking", "sitting", 2, "running"]
+    assert desk.timeline.classes(None) == ["walking", "sitting", 2, "running"]
     numbers = desk_with(request("e1"), of_numbers=True, labels=())
-    assert numbers.labels(None) == []
+    assert numbers.timeline.classes(None) == []
 
 
 def test_an_offered_label_is_not_beside_the_same_that_was_given_decomposed() -> None:
@@ -129,7 +129,7 @@ def test_an_offered_label_is_not_beside_the_same_that_was_given_decomposed() -> 
         request_id="e1/label", event_id="e1", y="cafe\u0301", answered_at=120.0, answer_id="p"
     )
     desk = desk_with(request("e1"), request("e2"), given, labels=("hall", "caf\u00e9"))
-    assert desk.labels(None) == ["hall", "cafe\u0301"]
+    assert desk.timeline.classes(None) == ["hall", "cafe\u0301"]
 
 
 def say(label: str, *, card: str = "e1/label", answer_id: str = "c1", **fields: Any) -> Reply:
@@ -258,7 +258,7 @@ class Town(RuleBasedStateMachine):
 
     @rule(who=st.sampled_from(PEOPLE), old=st.sampled_from(LABELS), new=st.sampled_from(LABELS))
     def label_is_renamed(self, who: str, old: str, new: str) -> None:
-        if old == new or old not in self.desk.labels(None):
+        if old == new or old not in self.desk.timeline.classes(None):
             return
         self.now += 1.0
         for accepted in self.desk.rename(who, None, old, new, self.now):
@@ -565,7 +565,7 @@ def test_a_letter_written_as_two_characters_makes_no_other_label(known: str, typ
     answer = desk.reply("ann", say(typed), 120.0).answer
     assert answer is not None
     assert answer.y == (typed if typed == known else known)
-    assert len(desk.labels(None)) == 1
+    assert len(desk.timeline.classes(None)) == 1
 
 
 @pytest.mark.parametrize(
@@ -667,12 +667,12 @@ def test_a_misspelt_label_is_renamed_and_no_choice_any_more() -> None:
         ("e0", "kitchen", "ann", "page/ann/c0"),
         ("e2", "kitchen", "ann", "page/ann/c2"),
     ]
-    assert desk.labels(None) == ["kitchen", "kithcen"]  # of bob's
+    assert desk.timeline.classes(None) == ["kitchen", "kithcen"]  # of bob's
     assert len(desk.rename("eve", None, "kithcen", "kitchen", 131.0)) == 0
     [by_supervisor] = desk.rename("eve", None, "kithcen", "kitchen", 132.0, of_everyone=True)
     assert by_supervisor.answer is not None
     assert by_supervisor.answer.annotator == "eve"
-    assert desk.labels(None) == ["kitchen"]
+    assert desk.timeline.classes(None) == ["kitchen"]
     with pytest.raises(BadReplyError, match="old is 'kithcen'; expected one of the labels"):
         desk.rename("ann", None, "kithcen", "kitchen", 133.0)
     with pytest.raises(BadReplyError, match="new is the old label, 'kitchen'; expected another"):
@@ -682,9 +682,9 @@ def test_a_misspelt_label_is_renamed_and_no_choice_any_more() -> None:
 def test_a_label_that_was_taken_back_is_no_choice_any_more() -> None:
     desk = desk_with(request("e1"))
     desk.reply("ann", say("hlal"), 120.0)
-    assert desk.labels(None) == ["hlal"]
+    assert desk.timeline.classes(None) == ["hlal"]
     desk.undo("ann", "c1", 121.0)
-    assert desk.labels(None) == []
+    assert desk.timeline.classes(None) == []
 
 
 # --- cards
@@ -803,7 +803,7 @@ def test_a_forgotten_key_leaves_nothing() -> None:
     desk.take(request(key="a"), at=10.0)
     desk.reply("ann", say("hall", card="a/e1/label"), 110.0)
     desk.forget("a", at=200.0)
-    assert desk.labels("a") == []
+    assert desk.timeline.classes("a") == []
     assert desk.history("ann", 210.0) == []
     assert desk.timeline.between("a", 0.0, 1e9) == []
     with pytest.raises(CannotUndoError, match="not known here"):
