@@ -493,11 +493,8 @@ class AnnotationInbox:
         return taken_back
 
     def own(self, annotator: str) -> OwnAnswers:
-        """Return the answers that an annotator can take back."""
-        own = self._own.get(annotator)
-        if own is None:
-            own = self._own[annotator] = OwnAnswers(annotator)
-        return own
+        """Return the answers that an annotator can take back; changes nothing."""
+        return self._own.get(annotator) or OwnAnswers(annotator)
 
     # --- internal
 
@@ -591,7 +588,8 @@ class AnnotationInbox:
         """Keep an answer for annotators who can take back one about its event."""
         annotator = answer.annotator
         if annotator is not None and self._keeps:
-            self._about.setdefault(event, {})[annotator] = self.own(annotator)
+            own = self._own[annotator] = self.own(annotator)
+            self._about.setdefault(event, {})[annotator] = own
         for own in list(self._about.get(event, {}).values()):
             dropped = own.take(answer, at)
             if dropped is not None:

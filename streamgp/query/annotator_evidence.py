@@ -219,9 +219,7 @@ class AnnotatorJudge:
         """
         own, others = _own_and_others(self._store.current(), annotator, without)
         of_others, of_own = self._store.judged_apart(others, about=own)
-        beliefs = (
-            of_others | of_own
-        )  # about some events of `own`, one of the others was asked first
+        beliefs = of_others | of_own  # one of the others may have been asked first
         said = (example.answer for example in own.values())
         new = (one.y for one in said if one and one.y is not None and _witness_of(one, without))
         labels = list(dict.fromkeys((*(example.y for example in others.values()), *new)))
@@ -335,7 +333,7 @@ def _evidence_of(
     Parameters
     ----------
     own, others
-        _Answers of the annotator and of the others, with the beliefs of the others alone.
+        Answers of the annotator and of the others, with the beliefs of the others alone.
     labels
         The labels to choose from.
     without

@@ -554,6 +554,16 @@ def test_others_cannot_keep_a_supervisor_from_renaming_by_changing_a_label_often
     assert (renamed.annotator, renamed.supersedes) == ("eve", "a2")
 
 
+@pytest.mark.parametrize("looks_first", ["ann", "bob"])
+def test_answers_of_one_moment_are_listed_as_they_came_whoever_looked_first(
+    looks_first: str,
+) -> None:
+    desk = desk_with(request("e1"), request("e2"))
+    assert ids(desk, annotator=looks_first) == ["e1/label", "e2/label"]
+    answers = [said(desk, "hall", 120.0, annotator=name) for name in ("bob", "ann")]
+    assert desk.of_others("eve", 9) == answers
+
+
 def test_workers_forget_a_label_that_a_supervisor_takes_back() -> None:
     people = People(supervisors=frozenset(["eve"]))
     town, desk = Town(), AnnotationInbox(people=people)
