@@ -466,7 +466,11 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         return self.annotator_judge().reliability()
 
     def annotator_judge(self) -> AnnotatorJudge:
-        """Return the judge of annotators by the answers learned so far."""
+        """Return the judge of annotators by the answers learned so far.
+
+        Its `evidence_against` tells whether an annotator misleads, `contradiction_without` how far
+        the others contradict each other without one, and `n_answers` on how many answers it rests.
+        """
         return AnnotatorJudge(self._store, self.annotators())
 
     # --- doubting and learning
