@@ -246,6 +246,7 @@ def test_a_forgotten_key_begins_again():
     stage.take(row(8.0), now=0.0)
     assert stage.forget("ann")
     assert not stage.forget("ann")
+    assert stage.next_deadline() is None
     assert stage.flush() == []
 
 

@@ -1,10 +1,13 @@
 """The journal of calls that change a model, and inputs that are undone after they were taken."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from river.naive_bayes import GaussianNB
 from river.preprocessing import StandardScaler
 
@@ -24,6 +27,7 @@ from streamgp.interactive import (
     moderator,
     rollback,
 )
+from streamgp.interactive.consensus_log import HeldLines
 from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
 from streamgp.query import AlwaysAsk
 from streamgp.query.skeptical_base import Skeptical
@@ -187,6 +191,32 @@ def test_whoever_holds_the_model_holds_it_after_a_rollback():
     for number in range(200, 200 + REBUILD):
         loop.on_event(event(number), float(number))
     assert "credit" not in loop.parts()["head"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["p", "q", None])), max_size=12),
+    st.integers(0, 12),
+)
+def test_lines_of_the_log_are_held_as_before_an_input_that_is_undone(lines, n):
+    held, n_about = HeldLines(), Counter()
+
+    def add(part):
+        for event_id, y in part:
+            held.sequence += 1
+            held.add(
+                LabelledExample(
+                    event_id=event_id, revision=n_about[event_id], sequence=held.sequence, x={},
+                    y=y, origin="withdrawn" if y is None else "revised", learned_at=0.0,
+                )
+            )  # fmt: skip
+            n_about[event_id] += 1
+
+    add(lines[:n])
+    before, sequence = list(held), held.sequence
+    held.begin()
+    add(lines[n:])
+    held.undo()
+    assert (list(held), held.sequence) == (before, sequence)
 
 
 def test_an_input_can_be_undone_once_and_no_earlier_one():
