@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from functools import partial
@@ -166,6 +167,13 @@ class TestEvents:
         assert (rejected.fault, rejected.stage) == ("failed", "predict")
         assert rejected.reason == "ZeroDivisionError: by what?"
 
+    @pytest.mark.parametrize("p", [math.nan, math.inf])
+    def test_event_whose_probabilities_are_not_finite_is_rejected(self, p):
+        loop = InteractiveLoop(ScriptedLearner(proba={"a": 0.5, "b": p}))
+        [rejected] = loop.on_event(event(), 0.0)
+        assert rejected.fault == "failed"
+        assert rejected.reason.startswith("ArithmeticError: probabilities must be finite, got {")
+
     def test_event_with_slashes_in_its_id_is_answered_like_any_other(self, loop):
         for event_id in ("a", "a/label", "a/challenge/1", "/"):
             loop.on_event(event(event_id), 0.0)
@@ -218,6 +226,16 @@ class TestAnswers:
             occurred_at=0.0,
         )
         assert len(challenge.neighbours) == 1
+
+    def test_challenge_suggests_what_fits_the_event_alone_and_not_what_the_stream_is_at_now(self):
+        class Filtered(ScriptedLearner):
+            def own_proba_one(self, _x):
+                return {"b": 1.0}
+
+        loop = InteractiveLoop(Filtered(contests=True, proba={"c": 1.0}))
+        [predicted, _] = loop.on_event(event(), 0.0)
+        [challenge] = loop.on_answer(answer("a"), 1.0)
+        assert (predicted.y, challenge.suggested) == ("c", "b")
 
     @pytest.mark.parametrize("proba", [{"a": 0.6, "b": 0.4}, {}])
     def test_challenge_is_dropped_where_the_model_suggests_nothing_else(self, proba):

@@ -603,6 +603,7 @@ def test_a_line_loses_the_answers_of_the_annotator_alone(line, left):
         ([first("bob", "a"), second("ann", "a", "b")], ["a"]),
         ([first("bob", "a"), second("ann", "b"), second(None, "a")], ["a"]),
         ([first("bob", "a"), correction("ann", "b"), correction("bob", "a")], ["a", "a"]),
+        ([first("bob", "a"), correction("ann", "b"), correction("bob", "b")], ["a", "b"]),
     ],
 )
 def test_a_retraction_tells_the_labels_that_the_annotator_has_lost(told, labels):

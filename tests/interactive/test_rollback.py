@@ -345,6 +345,21 @@ def test_a_contested_label_that_cannot_be_learned_when_time_is_up_is_not_kept(er
     assert (line.y, line.origin) == ("b", "volunteered")
 
 
+def test_a_question_whose_end_the_model_cannot_bear_ends_and_may_still_be_answered():
+    def note_unanswered(_now):
+        raise RuntimeError("broken")
+
+    talk = ScriptedTalk(ScriptedLearner(), expires_after_s=10.0)
+    talk.event("e")
+    talk.learner.note_unanswered = note_unanswered
+    expired, rejected = talk.loop.on_time(11.0)
+    assert isinstance(expired, Expired)
+    assert (rejected.fault, rejected.reason) == ("failed", "RuntimeError: broken")
+    assert (talk.loop.on_time(12.0), talk.state("e")) == ([], "expired")
+    [example] = talk.answer("e", "a", "label", at=13.0)
+    assert example.late
+
+
 def test_every_function_that_names_a_stage_is_there():
     methods = vars(SkepticalClassifier) | vars(Skeptical)
     loop = vars(consensus_writer.Consensus) | vars(learner) | vars(moderator)
