@@ -477,8 +477,7 @@ class LogisticExperts:
             self.theta[i] += steps[i][:, None] * gain
             covariance.shrink(image, gain, seen.variances[i], curvatures[i])
         self.log_likelihoods = self.forgetting * self.log_likelihoods + np.log(with_label)
-        if self.forgetting < 1.0:
-            self.theta *= math.sqrt(self.forgetting)
+        self.theta *= math.sqrt(self.forgetting)
 
 
 def _mode(means: Array, variances: Array, told: Array) -> Array:

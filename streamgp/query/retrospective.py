@@ -260,8 +260,7 @@ def _doubts(
     counts = Counter(example.y for example in examples)
     for example in examples:
         event_id, y = example.event_id, example.y
-        belief = None if event_id is None else beliefs.get(event_id)
-        if event_id is None or belief is None:
+        if event_id is None or (belief := beliefs.get(event_id)) is None:
             continue
         predicted: Label | None
         if isinstance(belief, Posterior | Mapping):
