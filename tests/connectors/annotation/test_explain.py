@@ -128,6 +128,13 @@ def test_an_event_far_from_every_class_is_new() -> None:
     assert not found.is_unlike_all(None, {"text": "t"})
 
 
+def test_an_event_is_measured_by_the_spread_of_all_where_a_class_has_none() -> None:
+    found = averages(*(({"a": m}, y) for m, y in 3 * [(0.0, "den"), (20.0, "hall")]))
+    # The standard deviation of all is between 10 and 11; 4 of them away is not yet far.
+    unlike = [x for x in (-50, -30, 5, 10, 50, 70) if found.is_unlike_all(None, {"a": float(x)})]
+    assert unlike == [-50, 70]
+
+
 def test_features_equal_in_all_examples_are_left_out() -> None:
     x = {"a": 1, "b": 2.0, "c": "t"}
     near = [

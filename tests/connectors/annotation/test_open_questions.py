@@ -60,6 +60,20 @@ def request(
     return Challenge(request_id=f"{event_id}/challenge/1", **fields, **told)
 
 
+def test_challenges_come_first_then_the_oldest_then_keys_and_ids_in_their_order() -> None:
+    ordered = [
+        request("bob", "b", 8.0, is_challenge=True),
+        request("ann", "a", 9.0, is_challenge=True),
+        request("bob", "b", 1.0),
+        request(None, "b", 2.0),
+        request("ann", "a", 2.0),
+        request("ann", "b", 2.0),
+        request("bob", "a", 2.0),
+    ]
+    for mixed in itertools.islice(itertools.permutations(ordered), 0, None, 500):
+        assert sorted(mixed, key=rank_of) == ordered
+
+
 def may_answer(asked: Request, annotator: str | None) -> bool:
     if isinstance(asked, LabelRequest):
         return annotator not in asked.excluded
