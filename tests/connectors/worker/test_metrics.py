@@ -388,6 +388,15 @@ def test_annotators_in_quarantine_are_counted_once_for_each_key_also_after_a_res
     assert run_of(event(4, key="l")) == {None: 1}
 
 
+@pytest.mark.parametrize(("keyed", "n"), [(True, 2), (False, 1)])
+def test_an_annotator_is_in_quarantine_once_for_each_loop(keyed, n):
+    quarantined = Quarantined(KeyedLoops(isgp(seed=1), keyed=keyed))
+    for key in "klkl":
+        refused = Rejected(subject="a", key=key, fault="quarantined", reason="", at=1.0)
+        quarantined.take(replace(answer(1, key=key), annotator="eve"), [refused])
+    assert list(quarantined) == n * ["eve"]
+
+
 def test_a_second_question_is_open_until_it_is_answered_itself():
     loops = KeyedLoops(
         SkepticalClassifier(GPClassifier(), AlwaysAsk(), NeverChallenge(), seed=1),

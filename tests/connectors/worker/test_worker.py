@@ -18,7 +18,13 @@ from connectors.wire.outbound import Outbound, letter_of
 from connectors.worker import logging as worker_log
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
 from connectors.worker.partition import MAX_AGE_S
-from connectors.worker.settings import WINDOW, LoopSettings, TooManyBadError, WorkerSettings
+from connectors.worker.settings import (
+    WINDOW,
+    LoopSettings,
+    TooManyBadError,
+    WorkerSettings,
+    check_share,
+)
 from connectors.worker.worker import Session
 from streamgp import isgp
 from streamgp.interactive import KeyedLoops
@@ -170,6 +176,16 @@ def test_an_answer_to_a_request_that_was_never_made_is_a_dead_letter_and_a_repea
     (letter,) = everything(topics, "dead-letters")
     assert dict(letter.headers)["dlq.stage"] == b"correlate"
     assert len(said(topics, "consensus")) == 1
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0%"), (10, "1%"), (500, "50%"), (999, "100%")])
+def test_inputs_are_too_bad_beyond_the_share_of_the_last_thousand(n, text):
+    recent = deque([True] * 7, maxlen=WINDOW)
+    check_share(recent, [False] * (WINDOW - 8), n / WINDOW)  # not a thousand yet
+    check_share(recent, [True] * n + [False] * (WINDOW - n), n / WINDOW)
+    message = f"^{n + 1} of the last 1000 inputs could not be used, expected at most {text}; look"
+    with pytest.raises(TooManyBadError, match=message):
+        check_share(recent, [False] * (WINDOW - n - 1) + [True] * (n + 1), n / WINDOW)
 
 
 def test_too_many_bad_inputs_end_the_worker_after_they_are_dead_letters():
