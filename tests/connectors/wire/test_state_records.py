@@ -18,7 +18,10 @@ def test_a_tuple_is_written_as_a_list():
     assert b'"value":[null,[1]]' in state("ann", "head", (None, (1,)), 3).value
 
 
-@pytest.mark.parametrize("value", [float("nan"), [1, {"a": float("inf")}], {"a": (-float("inf"),)}])
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), [1, {"a": float("inf")}], {"a": (-float("inf"),)}, [1 << 70, float("nan")]],
+)
 def test_what_is_not_finite_is_not_written(value):
     with pytest.raises(ValueError, match=r"^state 'head' of 'ann' must hold finite numbers only$"):
         state("ann", "head", value, 3)
