@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from streamgp import GPRegressor, SkepticalRegressor
-from streamgp.apps.maintenance.rebuild import Comparison, compare, comparison_text
+from streamgp.apps.maintenance.rebuild import Comparison, Score, compare, comparison_text
 from streamgp.interactive.messages import LabelledExample
 
 LOG = [
@@ -37,3 +37,20 @@ def test_two_learners_of_numbers_are_compared_by_how_far_they_were_off() -> None
     old, new = row.old.errors / 38, row.new.errors / 38
     assert re.search(rf"ann +39 +{old:.3g} +{new:.3g} +0 +0 ", text)
     assert re.search(rf"all 2 keys +78 +{old:.3g} +{new:.3g} ", text)
+
+
+def test_the_last_row_counts_the_examples_of_all_keys_together() -> None:
+    ann = Comparison(
+        name="ann", n_examples=10, n_agreed=4,
+        old=Score(n_hits=5, n_refused=1, seconds=0.4),
+        new=Score(n_hits=8, n_refused=3, seconds=0.8),
+    )  # fmt: skip
+    bob = Comparison(
+        name="bob", n_examples=30, n_agreed=26,
+        old=Score(n_hits=25, n_refused=4, seconds=1.2),
+        new=Score(n_hits=12, n_refused=0, seconds=1.6),
+    )  # fmt: skip
+    [*_, last, _] = comparison_text([ann, bob]).splitlines()
+    assert last.split("  ")[0] == "all 2 keys"
+    shares = ["40", "75.0", "%", "50.0", "%", "75.0", "%"]
+    assert last.split()[3:] == [*shares, "5", "3", "40.00", "60.00"]
