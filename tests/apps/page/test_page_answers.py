@@ -206,7 +206,7 @@ def test_response_time_is_noted_unless_it_is_not_wanted() -> None:
 def test_skipped_cards_come_last_and_those_of_others_not_at_all(tmp_path: Path) -> None:
     invites = Invites(tmp_path / "invites.json")
     topics = MemoryTopics()
-    write(topics, request("e1", at=1.0), request("e2", at=2.0))
+    write(topics, request("e1", at=1.0), request("e2", at=2.0), request("e3", at=3.0))
     with Served(topics, invites=invites) as served:
         ann, ben = served.browser(), served.browser()
         ann.join(invites.invite("ann"))
@@ -214,6 +214,8 @@ def test_skipped_cards_come_last_and_those_of_others_not_at_all(tmp_path: Path) 
         assert ann.card()["event_id"] == "e1"
         assert ben.card()["event_id"] == "e2"
         skipped = ann.post("/api/skip", {"card": "k/e1/label"})
+        assert skipped.body["next"]["event_id"] == "e3"
+        skipped = ann.post("/api/skip", {"card": "k/e3/label"})
         assert skipped.body["next"]["event_id"] == "e1"  # there is nothing else for her
         assert ann.post("/api/skip", {"card": "k/gone/label"}).status == 200
         # What two say about one question: the first counts.
