@@ -76,6 +76,17 @@ def test_a_port_in_use_is_reported(config: Path) -> None:
         assert "another program uses this address" in wrong("page", config, "--bind", bind)
 
 
+def test_a_page_makes_the_key_of_the_annotator_whom_it_is_for(config: Path, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    config.write_text(f'{config.read_text()}[people]\nkeys_file = "{keys}"\n')
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        bind = f"127.0.0.1:{other.getsockname()[1]}"
+        wrong("page", config, "--bind", bind, "--as", "ann")
+    assert list(json.loads(keys.read_text())) == ["ann"]
+
+
 def test_missing_topics_and_invalid_files_are_reported(config: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     options = ("--bind", "127.0.0.1:0")
