@@ -48,7 +48,7 @@ def test_a_second_question_excludes_others_as_well_and_says_nothing() -> None:
 
 def test_with_one_learner_for_all_keys_the_newest_request_of_any_key_counts() -> None:
     found = told(*READ, keyed=False)
-    found.forget("l")
+    found.forget(None)
     assert found.counts("k") == {"eve": 1, "bob": 1}
     assert found.holds("bob", "another")
 

@@ -72,6 +72,13 @@ def test_labels_of_all_keys_are_those_of_each(
     assert set(timeline.all_classes()) == set().union(*map(timeline.classes, "pqr"))
 
 
+def test_numbers_are_labels_of_events_and_are_not_offered_again() -> None:
+    timeline = Timeline(with_classes=False)
+    timeline.label("k", "e1", 21.5, at=1.0)
+    assert [m.label for m in timeline.between("k", 0.0, 9.0)] == [21.5]
+    assert timeline.classes("k") == timeline.all_classes() == []
+
+
 def test_events_beyond_the_limit_go_and_their_labels_stay_choices() -> None:
     timeline = Timeline(max_events=2)
     for i, label in enumerate(["home", "work", "gym"]):
