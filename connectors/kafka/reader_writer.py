@@ -57,6 +57,7 @@ class KafkaReader(Reader):
 
     # _partitions  all partitions
     # _ends        end offsets at the start, of the partitions not yet read up to there
+    # _heard_at    when the broker last gave a record or an answer, on the clock `monotonic`
     # _polled      next offsets of the partitions polled since the last commit
     # _process     the process that has made it: threads of the client do not survive a fork
 
@@ -73,6 +74,7 @@ class KafkaReader(Reader):
         self._process = os.getpid()
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
+        self._heard_at = monotonic()
         self._administration = administration
         self._partitions = partitions = list(administration.partitions_of(topics))
         self._ends = {} if from_end else administration.ends(partitions)
@@ -122,9 +124,19 @@ class KafkaReader(Reader):
                 }
                 # The last records may belong to an aborted transaction and never be returned.
                 if records or left_s == 0.0 or (was_behind and self.caught_up):
-                    return records
+                    break
         except CLIENT_ERRORS as error:
             raise self._connection.broker_error(error, "read topics") from error
+        self._check_answers(records)
+        return records
+
+    def _check_answers(self, records: list[Record]) -> None:
+        """Ask a broker that owes records whether it is there: the client would wait for ever."""
+        if not records and self._ends:
+            if monotonic() - self._heard_at <= self._connection.timeouts.request_s:
+                return
+            self._administration.ends(self._ends)
+        self._heard_at = monotonic()
 
     def commit(self) -> None:
         if self._group is None:

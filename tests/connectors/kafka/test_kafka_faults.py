@@ -315,6 +315,30 @@ def test_a_writer_on_a_wire_that_stalls_says_so_in_time(proxied, kafka_prefix):
         proxy.go_on()
 
 
+def test_a_reader_that_owes_records_says_in_time_that_a_wire_stalls(proxied, kafka_prefix):
+    """The client asks again and again, for ever, and every command that reads topics did."""
+    broker, proxy = proxied
+    with (
+        opened(broker.servers, kafka_prefix) as direct,
+        opened(f"127.0.0.1:{proxy.port}", kafka_prefix, create=False, timeouts=QUICK) as topics,
+    ):
+        write(direct, *numbered("events", 3))
+        reader = topics.reader(["events"])
+
+        def read_on():
+            until = time.monotonic() + PATIENCE_S
+            while not reader.caught_up and time.monotonic() < until:
+                reader.poll(0.1)
+
+        proxy.stall()
+        error, took_s = error_of(read_on)
+        reader.close()
+        proxy.go_on()
+        assert type(error) is BrokerError
+        assert "did not answer in time to tell where topics end" in str(error)
+        assert took_s < 4 * QUICK["request_s"] + BUSY_S
+
+
 def writer_at_work(topics):
     """Return a writer after its first record, which may take a busy broker more than one try."""
     until = time.monotonic() + PATIENCE_S
