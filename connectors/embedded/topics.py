@@ -149,13 +149,13 @@ class EmbeddedTopics(Topics):
             If it cannot be used for now, such as on a full disk: that may pass.
 
         """
-        if not self.directory.is_dir():
-            if os.path.lexists(self.directory):
-                return [f"{self.directory} is not a directory; name another place"]
-            return [
-                f"directory {self.directory} is not there; make the topics with --create-topics"
-            ]
         try:
+            if not self.directory.is_dir():
+                if os.path.lexists(self.directory):
+                    return [f"{self.directory} is not a directory; name another place"]
+                return [
+                    f"directory {self.directory} is not there; make the topics with --create-topics"
+                ]
             path = database_in(self.directory)
             found = [
                 f"{place} cannot be written; make it accessible, or name another place"
@@ -166,8 +166,11 @@ class EmbeddedTopics(Topics):
                 return found
             with self._open() as database:
                 database.check_lists()
-        except RefusedError as error:
-            return [str(error)]
+        except OSError as error:
+            problem = in_words(f"cannot use {self.directory}", error)
+            if isinstance(problem, RefusedError):
+                return [str(problem)]
+            raise problem from error
         return []
 
     def warnings(self) -> list[str]:

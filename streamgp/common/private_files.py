@@ -189,7 +189,7 @@ def others_can(path: Path) -> Literal["read", "write", None]:
     if sys.platform == "win32":
         return None
     try:
-        path = path.resolve(strict=True)
+        path = Path(os.path.realpath(path, strict=True))  # `resolve` may raise RuntimeError
         mode = path.stat().st_mode
         is_open = all(parent.stat().st_mode & stat.S_IXOTH for parent in path.parents)
     except OSError:

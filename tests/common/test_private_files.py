@@ -14,6 +14,7 @@ import pytest
 
 from streamgp.common.private_files import (
     make_directory,
+    others_can,
     part_of,
     remove_left_over,
     write_private,
@@ -174,3 +175,9 @@ def test_a_directory_on_a_drive_that_is_not_there_is_an_error(
     monkeypatch.setattr(os, "mkdir", mkdir)
     with pytest.raises(FileNotFoundError, match="not there: '/topics'"):
         make_directory("/topics/new")
+
+
+def test_a_link_to_itself_gives_others_no_right(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    assert others_can(link) is None

@@ -428,6 +428,14 @@ def test_a_database_that_held_something_is_to_be_brought_back_not_made_anew(topi
         put(topics, event(1)), client._database.writing().__enter__()
 
 
+def test_a_directory_that_the_system_does_not_look_at_is_a_problem(tmp_path):
+    """A worker ended as after an error of its own (70), also if its user may not enter a parent."""
+    directory = tmp_path / ("d" * 256)
+    assert EmbeddedTopics(directory).problems() == [
+        f"cannot use {directory}: File name too long; choose a shorter one"
+    ]
+
+
 def test_a_file_of_another_program_is_left_alone(directory, path):
     directory.mkdir()
     change(path, "CREATE TABLE songs (title)")
