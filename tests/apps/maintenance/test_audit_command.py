@@ -82,6 +82,9 @@ def test_the_history_says_who_said_what_and_with_what_result(small: Small) -> No
     assert said[6].startswith(
         "the answer of eve was not used: request 'e2/challenge/1' has already"
     )
+    given = {m.answer_id: (m.annotator, m.y) for m in small.said("answers") if m.event_id == "e2"}
+    steps = [row for row in rows(small, "--event", "e2") if row["what"] == "said"]
+    assert {row["answer_id"]: (row["annotator"], row["label"]) for row in steps} == given
     assert text.splitlines()[0] == "event e2 of 'k1'"
     assert text.endswith("\n1 event\n")
 

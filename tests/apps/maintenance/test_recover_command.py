@@ -509,6 +509,7 @@ def test_nothing_is_recovered_unless_the_user_confirms(small: Small) -> None:
     small.topics.lose("state")
     before = small.records("state", "consensus")
     text = small.done("recover", answer="n\n")
+    assert text.startswith("partition 0: consensus holds labelled examples, and state has no")
     assert "rebuild the state of 2 learners?" in text
     assert text.endswith("changed nothing\n")
     assert small.records("state", "consensus") == before

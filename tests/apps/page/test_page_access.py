@@ -483,6 +483,12 @@ def test_no_annotator_can_change_answers_of_others(served: Served, invites: Invi
     assert (other.annotator, other.answer_id) == ("ben", "page/ben/page%2Fann%2Fa2")
 
 
+def test_a_client_waits_until_the_next_token_is_there() -> None:
+    rates = Rates(rate=2.0, burst=1.0)
+    times = (0.0, 0.0, 0.125, 0.25, 0.5, 0.5)
+    assert [rates.wait_s("ann", now) for now in times] == [0.0, 0.5, 0.375, 0.25, 0.0, 0.5]
+
+
 def test_streams_and_requests_of_one_token_are_limited(
     served: Served, invites: Invites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
