@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import metrics
+from scipy import stats
 
 from streamgp import (
     GPClassifier,
@@ -24,7 +25,7 @@ from streamgp.datasets import WiFiRooms
 from streamgp.gp.hyperparameters import Hyperparameters, fit_steps
 from streamgp.gp.marginal_likelihood import at_once
 from streamgp.kernels import Categorical, On, SquaredExponential
-from streamgp.learners import gp_core, gp_tuning
+from streamgp.learners import gp_core, gp_regressor, gp_tuning
 from streamgp.learners.gp_tuning import Tuning
 from tests.helpers.forgetful import JumpyWatch
 
@@ -485,3 +486,11 @@ def test_columns_and_classes_that_come_meanwhile_are_taken_over(monkeypatch):
     assert slow.hyperparameters == quick.hyperparameters != before
     assert beliefs(slow) == beliefs(quick)
     assert set(slow.predict_proba_one({"c": 1.0})) == {"p", "q", "r"}
+
+
+def test_numbers_are_scored_by_their_log_density_but_for_a_constant():
+    rng = np.random.default_rng(3)
+    means, Y, variances = rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), rng.exponential(size=9)
+    densities = stats.norm.logpdf(Y, means, np.sqrt(variances)[:, None]).sum(axis=1)
+    found = gp_regressor._log_density(means, variances, Y)
+    assert found == pytest.approx(densities + math.log(2.0 * math.pi))
