@@ -332,10 +332,12 @@ class Stop:
     # _at    when it arrived, on the clock `monotonic`
     # _were  the previous signal handlers
     # _told  whether the signal has been reported
+    # _ends  whether the first signal ends the block `ending`
     def __init__(self, tell: Callable[[str], None] = lambda _signal: None) -> None:
         self.signal: str | None = None
         self._tell = tell
         self._told = False
+        self._ends = False
         self._at = 0.0
         self._were: dict[signal.Signals, Any] = {}
 
@@ -345,6 +347,17 @@ class Stop:
             self._told = True
             self._tell(self.signal)
         return self.signal is not None
+
+    @contextlib.contextmanager
+    def ending(self) -> Iterator[None]:
+        """Let the first signal end the block by a `KeyboardInterrupt`: it leaves nothing undone."""
+        self._ends = True
+        try:
+            if self.signal is not None:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._ends = False
 
     def __enter__(self) -> Stop:
         for number in _SIGNALS:
@@ -360,6 +373,8 @@ class Stop:
         now = time.monotonic()
         if self.signal is None:
             self.signal, self._at = signal.Signals(number).name, now
+            if self._ends:
+                raise KeyboardInterrupt
         elif now - self._at > _SAME_WISH_S:
             os._exit(128 + number)
 

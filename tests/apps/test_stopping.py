@@ -40,6 +40,15 @@ def test_second_signal_ends_at_once(
     assert ended == [status]
 
 
+def test_first_signal_ends_what_leaves_nothing_undone() -> None:
+    with Stop() as stop:
+        with pytest.raises(KeyboardInterrupt), stop.ending():
+            signal.raise_signal(signal.SIGTERM)
+        assert stop.signal == "SIGTERM"
+        with pytest.raises(KeyboardInterrupt), stop.ending():
+            raise AssertionError("it came before")
+
+
 def test_handlers_are_put_back() -> None:
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]

@@ -174,6 +174,9 @@ def run_worker(
     try:
         config = _configured(load_deployed(config_file, broker=broker), instance, observe)
         _run(config, str(config_file), stop, create_topics=create_topics, strict=strict)
+    except KeyboardInterrupt:
+        stop()  # logs the signal
+        say(logging.INFO, "stopped", signal=stop.signal)
     # Any error that ends the process must be reported in a line.
     except Exception as error:
         status, fields = reason_of(error)
@@ -239,11 +242,12 @@ def _run(
     config: WorkerConfig, source: str, stop: Stop, *, create_topics: bool, strict: bool
 ) -> None:
     loops = build_loops(config, source=source)
-    topics = open_topics(config)
-    if create_topics:
-        for done in make_topics(topics, config):
-            say(logging.INFO, "topics", done=done)
-    _check_topics(topics, config)
+    with stop.ending():  # a broker that hangs takes its time
+        topics = open_topics(config)
+        if create_topics:
+            for done in make_topics(topics, config):
+                say(logging.INFO, "topics", done=done)
+        _check_topics(topics, config)
     if not stop():
         _work(config, topics, loops, stop, strict=strict)
     say(logging.INFO, "stopped", signal=stop.signal)

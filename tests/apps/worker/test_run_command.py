@@ -503,6 +503,31 @@ def test_signal_ends_it_with_0(number: signal.Signals, embedded: Path) -> None:
     ]
 
 
+SILENT = """
+import time
+from connectors.worker.logging import say
+from streamgp.apps.worker import process
+def silent(config):
+    say(20, "opening")
+    while True:
+        time.sleep(0.01)
+process.open_topics = silent
+"""
+
+
+def test_signal_ends_it_while_a_broker_does_not_answer(embedded: Path) -> None:
+    """It took as long as the broker had to answer, and ended as if the broker had been lost."""
+    process = Process(embedded, code=SILENT)
+    process.wait_for("opening")
+    process.process.send_signal(signal.SIGTERM)
+    status, log = process.end()
+    assert status == console.DONE
+    assert [(line["event"], line["signal"]) for line in log[-2:]] == [
+        ("stopping", "SIGTERM"),
+        ("stopped", "SIGTERM"),
+    ]
+
+
 NOHUP = """
 import signal
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
