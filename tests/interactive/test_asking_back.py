@@ -88,6 +88,15 @@ def test_the_newest_event_may_be_the_one_whose_label_tells_most():
     assert (request.request_id, request.requested_at, request.occurred_at) == ("e/label", 5.0, None)
 
 
+def test_no_earlier_event_is_asked_about_while_there_is_no_room():
+    talk = Talk("d", "e", open_at_most=1)
+    talk.event("d")
+    assert [type(m) for m in talk.event("e", at=1.0)] == [Prediction]
+    assert talk.loop.open_requests() == ["d/label"]
+    talk.loop.on_cancel("d/label", now=2.0)
+    assert talk.event("f", at=3.0)[-1].request_id == "e/label"
+
+
 def test_it_comes_before_the_challenge_of_an_old_label():
     talk = Talk("e")
     talk.event("d", y="den")

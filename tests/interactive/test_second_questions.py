@@ -195,6 +195,30 @@ def test_no_second_question_is_asked_beyond_the_limit_of_open_ones():
     assert "e/label/second" in conversation.loop.open_requests()
 
 
+@pytest.mark.parametrize(("open_at_most", "n_second"), [(2, 0), (3, 1)])
+def test_an_upheld_label_is_not_compared_while_challenges_leave_no_room(open_at_most, n_second):
+    conversation = talk(open_at_most=open_at_most)
+    conversation.learner.contests = True
+    for name in "ef":
+        conversation.event(name)
+        conversation.answer(name, "a", "label", annotator=ANN)
+    conversation.event("g")
+    assert conversation.loop.open_requests() == ["e/challenge/1", "f/challenge/1", "g/label"]
+    line, *second = conversation.answer("e", "a", "challenge/1", annotator=ANN)
+    assert (line.origin, len(second)) == ("upheld", n_second)
+
+
+def test_the_same_annotator_is_not_asked_again_before_there_is_room():
+    conversation = talk(REPEAT, open_at_most=1)
+    asked(conversation)
+    conversation.event("g")
+    for n in range(moderator.LATER):
+        conversation.event(f"f{n}", at=float(n), y="a")
+    assert conversation.loop.open_requests() == ["g/label"]
+    *_, again = conversation.answer("g", "a", "label", 30.0, annotator=BOB)
+    assert conversation.loop.open_requests() == [again.request_id] == ["e/label/again"]
+
+
 # --- what comes of the answers
 
 
