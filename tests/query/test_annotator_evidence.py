@@ -180,6 +180,11 @@ def test_what_is_not_left_out_is_judged_by_what_was_believed_before(learner):
     assert beliefs == list(before.values())
     assert answers == [example.answer for example in wrapper.examples()]
     assert labels == ["night", "day"]
+    store = wrapper._store
+    assert store.judged_apart(store.current()) == (before, {})
+    # What was taught to the fresh learner is not judged as a mere event.
+    others, own = store.judged_apart({"0": store.current()["0"]}, about=["0", "1"])
+    assert (list(others), list(own)) == (["0"], ["1"])
 
 
 @pytest.mark.parametrize("learner", [GaussianNB(), GPClassifier(), GPClassifier(max_points=4)])
