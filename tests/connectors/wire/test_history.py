@@ -1,5 +1,6 @@
 """What a worker takes over of the topics `state` and `consensus`, and what it refuses to."""
 
+import json
 import tracemalloc
 
 import pytest
@@ -417,3 +418,20 @@ def test_what_was_taken_back_is_read_as_it_was_written(n: int) -> None:
     assert repr(found.taken[-1].x) == repr(decode(encode(line)).x)
     assert history.parts("k") == {}
     assert history.names("k") == [parts_of(each.key)[1] for each in out]
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        [3],
+        [{"type": "streamgp.none"}],
+        [json.loads(encode(Event(event_id="e1", x={}, occurred_at=0.0)))],
+    ],
+)
+def test_a_retraction_that_no_worker_can_have_written_is_reported(taken):
+    kept = Retraction(annotator="ann", since=None, at=9.0, taken=())
+    history = History()
+    value = {**retraction_value(kept), "taken": taken}
+    history.append(state("k", retraction_name("ann"), value, 0))
+    with pytest.raises(HistoryError, match=r"^state:0:0 is nothing that this streamgp writes: "):
+        history.retractions("k")
