@@ -305,6 +305,10 @@ def test_a_link_says_for_whom_it_is_and_its_button_lets_in(
     assert again.headers["set-cookie"] == lost.headers["set-cookie"]
     browser.cookie = again.headers["set-cookie"].partition(";")[0]
     assert browser.get("/api/me").body["name"] == "<b>\u202eann"
+    # A secret so short that others may guess it repeats nothing.
+    guessed, second = attempt.partition("=")[0] + "=" + 15 * "a", invites.invite("ben")
+    assert "set-cookie" in served.browser(guessed).press(second).headers
+    assert "set-cookie" not in served.browser(guessed).press(second).headers
 
 
 def test_who_answers_in_a_browser_is_named_before_another_does(
