@@ -58,6 +58,8 @@ class KafkaReader(Reader):
     # _partitions  all partitions
     # _ends        end offsets at the start, of the partitions not yet read up to there
     # _heard_at    when the broker last gave a record or an answer, on the clock `monotonic`
+    # _at          next offsets of the partitions of `_ends`, when it was last asked for an answer
+    # _moved_at    since when they are the same
     # _polled      next offsets of the partitions polled since the last commit
     # _process     the process that has made it: threads of the client do not survive a fork
 
@@ -74,7 +76,8 @@ class KafkaReader(Reader):
         self._process = os.getpid()
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
-        self._heard_at = monotonic()
+        self._heard_at = self._moved_at = monotonic()
+        self._at: dict[TopicPartition, int] = {}
         self._administration = administration
         self._partitions = partitions = list(administration.partitions_of(topics))
         self._ends = {} if from_end else administration.ends(partitions)
@@ -127,16 +130,25 @@ class KafkaReader(Reader):
                     break
         except CLIENT_ERRORS as error:
             raise self._connection.broker_error(error, "read topics") from error
-        self._check_answers(records)
+        if records or not self._ends:
+            self._heard_at = monotonic()
+        elif monotonic() - self._heard_at > self._connection.timeouts.request_s:
+            self._check_answers()
         return records
 
-    def _check_answers(self, records: list[Record]) -> None:
+    def _check_answers(self) -> None:
         """Ask a broker that owes records whether it is there: the client would wait for ever."""
-        if not records and self._ends:
-            if monotonic() - self._heard_at <= self._connection.timeouts.request_s:
-                return
-            self._administration.ends(self._ends)
-        self._heard_at = monotonic()
+        self._administration.ends(self._ends)
+        self._heard_at = now = monotonic()
+        stall_s = self._connection.timeouts.stall_s
+        try:
+            at = {each: self._consumer.position(each, timeout_ms=0) or 0 for each in self._ends}
+        except CLIENT_ERRORS as error:
+            raise self._connection.broker_error(error, "read topics") from error
+        if at != self._at:
+            self._at, self._moved_at = at, now
+        elif now - self._moved_at > stall_s:
+            raise BrokerError(_stuck(at, self._ends, stall_s))
 
     def commit(self) -> None:
         if self._group is None:

@@ -6,7 +6,17 @@ import time
 import pytest
 
 from connectors.topics import BrokerError, RefusedError
-from tests.helpers.kafka_cases import PATIENCE_S, linked, numbered, opened, out, read, write
+from tests.helpers.kafka_cases import (
+    PATIENCE_S,
+    error_of,
+    linked,
+    numbered,
+    open_transaction,
+    opened,
+    out,
+    read,
+    write,
+)
 from tests.helpers.topics import everything
 
 
@@ -108,6 +118,29 @@ def test_a_reader_sees_committed_records_only_and_passes_what_was_aborted(topics
     with linked(topics, kafka_prefix + "g") as link:
         link.commit([out("predictions", b"1")])
     assert read(topics, "predictions") == [b"1"]
+
+
+def test_a_reader_that_is_held_back_for_long_says_where(topics, kafka, kafka_prefix):
+    """It waited for ever behind a transaction that a broker had lost track of."""
+    write(topics, out("events", b"1", 0))
+    patience = {"request_s": 1.0, "stall_s": 3.0}
+    with (
+        opened(kafka, kafka_prefix, create=False, timeouts=patience) as hasty,
+        open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "events"),
+    ):
+        reader = hasty.reader(["events"])
+
+        def read_on():
+            until = time.monotonic() + PATIENCE_S
+            while not reader.caught_up and time.monotonic() < until:
+                reader.poll(0.1)
+
+        error, took_s = error_of(read_on)
+        reader.close()
+    where = f"{kafka_prefix}events partition 0 at 1 of 2"
+    text = f"nothing could be read for 3 s, is a transaction left open? {where}"
+    assert str(error) == text
+    assert took_s > 3.0
 
 
 def test_many_records_are_safe_although_nobody_flushed_in_between(topics):
