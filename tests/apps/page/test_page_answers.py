@@ -469,15 +469,22 @@ def test_those_concerned_are_told_whose_answers_are_set_aside(tmp_path: Path) ->
             browser.join(invites.invite(name))
         only_k = served.browser()
         only_k.join(invites.invite("eva", key="k"))
+        only_another = served.browser()
+        only_another.join(invites.invite("fay", key="another"))
         write(topics, request("e1", key="k"))
         first = browsers["eve"].card()
         body = {"card": first["id"], "answer_id": "1", "action": "label", "label": "hall"}
         assert browsers["eve"].post("/api/answers", body).status == 200
-        write(topics, replace(request("e2", key="k"), excluded=("eve", "eva")))
+        write(topics, replace(request("e2", key="k"), excluded=("eve", "eva", "fay")))
         wait_until(lambda: told(browsers["zoe"])["of"])
         assert told(browsers["eve"]) == {"is_asked": False, "mine": "all", "of": []}
         assert told(only_k) == {"is_asked": False, "mine": "all", "of": []}
-        assert told(browsers["zoe"]) == {"is_asked": True, "mine": None, "of": ["eva", "eve"]}
+        assert told(browsers["zoe"]) == {
+            "is_asked": True,
+            "mine": None,
+            "of": ["eva", "eve", "fay"],
+        }
+        assert told(only_another) == {"is_asked": False, "mine": None, "of": []}
         assert told(browsers["ann"]) == {"is_asked": False, "mine": None, "of": []}  # leased
         [past] = browsers["eve"].get("/api/history").body["history"]
         assert (past["can_change"], past["why_not"]["code"]) == (False, "set_aside")

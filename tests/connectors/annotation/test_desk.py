@@ -405,6 +405,18 @@ def test_another_body_under_the_same_id_is_refused_also_after_a_restart() -> Non
                 place.reply("ann", other, 131.0)
 
 
+def test_a_challenge_that_was_upheld_is_not_given_in_to_under_the_same_id() -> None:
+    card, read = "e1/challenge/1", [challenge("e1")]
+    desk = desk_with(*read)
+    keep = Reply(card=card, answer_id="c1", action="keep")
+    accepted = desk.reply("ann", keep, 120.0)
+    assert accepted.answer is not None
+    for place in (desk, desk_with(*read, accepted.answer)):
+        assert place.reply("ann", keep, 130.0).again
+        with pytest.raises(DifferentBodyError, match="another reply came with answer_id 'c1'"):
+            place.reply("ann", Reply(card=card, answer_id="c1", action="change"), 131.0)
+
+
 def test_the_same_id_of_another_annotator_is_another_reply() -> None:
     desk = desk_with(request("e1"), request("e2"))
     answers = [
