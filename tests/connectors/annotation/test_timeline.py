@@ -72,6 +72,13 @@ def test_labels_of_all_keys_are_those_of_each(
     assert set(timeline.all_classes()) == set().union(*map(timeline.classes, "pqr"))
 
 
+def test_labels_offered_from_the_start_come_first_each_where_it_is_named_first() -> None:
+    timeline = Timeline(["hall", "den", "hall"])
+    timeline.label("k", "e1", "attic", at=1.0)
+    timeline.label("k", "e2", "den", at=1.0)
+    assert timeline.classes("k") == ["hall", "den", "attic"]
+
+
 def test_numbers_are_labels_of_events_and_are_not_offered_again() -> None:
     timeline = Timeline(with_classes=False)
     timeline.label("k", "e1", 21.5, at=1.0)
