@@ -57,7 +57,8 @@ class KafkaReader(Reader):
 
     # _partitions  all partitions
     # _ends        end offsets at the start, of the partitions not yet read up to there
-    # _heard_at    when the broker last gave a record or an answer, on the clock `monotonic`
+    # _awake       a clock that stands still while the caller does not poll
+    # _heard_at    when the broker last gave a record or an answer, on that clock
     # _at          next offsets of the partitions of `_ends`, when it was last asked for an answer
     # _moved_at    since when they are the same
     # _polled      next offsets of the partitions polled since the last commit
@@ -76,7 +77,8 @@ class KafkaReader(Reader):
         self._process = os.getpid()
         self._polled: dict[TopicPartition, int] = {}
         self._is_closed = False
-        self._heard_at = self._moved_at = monotonic()
+        self._awake = WakingClock(10 * _SLICE_S)
+        self._heard_at = self._moved_at = self._awake()
         self._at: dict[TopicPartition, int] = {}
         self._administration = administration
         self._partitions = partitions = list(administration.partitions_of(topics))
@@ -121,6 +123,7 @@ class KafkaReader(Reader):
                 batches = self._consumer.poll(
                     timeout_ms=round(1e3 * min(left_s, _SLICE_S)), max_records=_MANY_RECORDS
                 )
+                now = self._awake()
                 records = [record for batch in batches.values() for record in batch]
                 self._polled |= {
                     partition: each[-1].offset + 1 for partition, each in batches.items()
@@ -131,15 +134,15 @@ class KafkaReader(Reader):
         except CLIENT_ERRORS as error:
             raise self._connection.broker_error(error, "read topics") from error
         if records or not self._ends:
-            self._heard_at = monotonic()
-        elif monotonic() - self._heard_at > self._connection.timeouts.request_s:
+            self._heard_at = now
+        elif now - self._heard_at > self._connection.timeouts.request_s:
             self._check_answers()
         return records
 
     def _check_answers(self) -> None:
         """Ask a broker that owes records whether it is there: the client would wait for ever."""
         self._administration.ends(self._ends)
-        self._heard_at = now = monotonic()
+        self._heard_at = now = self._awake()
         stall_s = self._connection.timeouts.stall_s
         try:
             at = {each: self._consumer.position(each, timeout_ms=0) or 0 for each in self._ends}

@@ -143,6 +143,24 @@ def test_a_reader_that_is_held_back_for_long_says_where(topics, kafka, kafka_pre
     assert took_s > 3.0
 
 
+def test_the_time_without_a_poll_is_no_stall(topics, kafka, kafka_prefix):
+    """A program that was stopped, or busy, was told that nothing could be read."""
+    write(topics, out("events", b"1", 0))
+    patience = {"request_s": 1.0, "stall_s": 3.0}
+    with (
+        opened(kafka, kafka_prefix, create=False, timeouts=patience) as hasty,
+        open_transaction(kafka, kafka_prefix + "producer", kafka_prefix + "events"),
+    ):
+        reader = hasty.reader(["events"])
+        until = time.monotonic() + 1.5  # long enough to ask the broker once where topics end
+        while time.monotonic() < until:
+            reader.poll(0.1)
+        time.sleep(3.5)
+        assert reader.poll(0.0) == []
+        assert not reader.caught_up
+        reader.close()
+
+
 def test_many_records_are_safe_although_nobody_flushed_in_between(topics):
     n = 12_000
     write(topics, *numbered("events", n))
