@@ -63,7 +63,7 @@ BUSY_S = 30.0
 FIRST_S = 1.0
 """How long to wait for the first lock; only then is it looked whether there are locks at all."""
 EMPTY_S = 1.0
-"""How long to wait for readers, to empty the write-ahead log; meanwhile nobody can write."""
+"""How long to wait for readers, to empty the write-ahead log; meanwhile no process can write."""
 
 _APPLICATION = 0x73677074  # "sgpt" in the header of the file
 _VERSION = 1
@@ -257,7 +257,7 @@ class Database:
         Records without a key are kept. No byte of what was removed remains in the file. No other
         connection may write to the table; others may write to the file, except while rows are
         moved. If another connection reads for longer than `EMPTY_S`, as that of a stopped process
-        may, what was removed stays in the write-ahead log until that is next emptied or begun anew.
+        may, what was removed stays in the write-ahead log until that is next emptied or restarted.
 
         Returns
         -------

@@ -297,7 +297,7 @@ class KafkaWorkerClient(WorkerClient):
 
         Nothing is lost: they could not commit what they wrote, as the broker checks the generation.
         It would end such a transaction too, but only when its timeout is over, and until then
-        nobody knows the state and the positions of its partitions.
+        no client knows the state and the positions of its partitions.
         """
         with suppress(BrokerError):  # then the broker ends them
             members = self._administration.members(self._group).keys() - {self._instance}

@@ -313,7 +313,7 @@ if sys.platform == "win32":
 
     def _try_lock(descriptor: int, *, shared: bool = False) -> bool:  # noqa: ARG001
         """Lock a file that was just opened; return whether no other process has it."""
-        # Nobody can read a locked byte: this one lies behind all that lock files hold.
+        # No process can read a locked byte: this one lies behind all that lock files hold.
         os.lseek(descriptor, 1 << 30, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

@@ -263,8 +263,8 @@ def main() -> NoReturn:
     if sys.stderr is None:  # closed by the shell, `2>&-`: messages go nowhere
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (as long as the process)
     if isinstance(getattr(sys.stdout, "buffer", None), RawIOBase):
-        # With PYTHONUNBUFFERED, Python loses what a reader that goes has not yet taken, and tells
-        # nobody.
+        # With PYTHONUNBUFFERED, Python loses what a reader that goes has not yet taken, without an
+        # error.
         number, encoding = sys.stdout.fileno(), sys.stdout.encoding
         sys.stdout = open(number, "w", buffering=1, encoding=encoding, closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

@@ -117,7 +117,7 @@ def remove_left_over(path: Path, *, age_s: float = 0.0) -> None:
     Parameters
     ----------
     age_s
-        For how long nothing was written to them; 0 only where nobody else writes the same file.
+        For how long nothing was written to them; 0 only where no other writes the same file.
 
     Raises
     ------

@@ -314,7 +314,7 @@ class Moderator(SavedModerator):
         record.second = None
         if record.state != "learned" or second.to in self.quarantined:
             return []
-        if record.labelled_by != second.to:  # it was corrected, or taken back and given anew
+        if record.labelled_by != second.to:  # it was corrected, or taken back and given again
             return []
         record.second = replace(second, after=None)
         return [self._ask_second(record, now)]

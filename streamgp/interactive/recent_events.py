@@ -1,4 +1,4 @@
-"""What is known of events from elsewhere, such as their truth, while a loop remembers them."""
+"""Facts about events from elsewhere, such as their truth, while a loop remembers them."""
 
 from __future__ import annotations
 

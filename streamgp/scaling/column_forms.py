@@ -1,4 +1,4 @@
-"""What each column counts as, and how much: found out from labels.
+"""Forms and weights of columns: what each counts as, and how much, found out from labels.
 
 A column of numbers counts as these numbers, scaled and clipped, unless labels show that it tells
 them apart better in another form: by its ranks, as a name, or by where it is missing. How far it

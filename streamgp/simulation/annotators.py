@@ -102,7 +102,7 @@ class SimulatedAnnotator:
         Probability of declining.
     stubborn
         Whether a challenge is always answered with the contested label, and a second question for
-        the same annotator with the first answer. Other annotators answer that question anew.
+        the same annotator with the first answer. Other annotators answer that one by themselves.
     classes
         The labels among which wrong answers are drawn; None for those seen so far.
     seed

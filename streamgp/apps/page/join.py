@@ -42,7 +42,7 @@ def ask(request: Request, name: str, instead_of: Person | None) -> Response:
     name
         For whom the link is.
     instead_of
-        As whom the browser answers so far; None for nobody.
+        As whom the browser answers so far; None if it answers for none.
 
     """
     values = {"name": name, "other": "" if instead_of is None else instead_of.name}
