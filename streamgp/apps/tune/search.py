@@ -119,18 +119,23 @@ class Replayed:
 
     Parameters
     ----------
+    n_scored
+        Number of predictions that count in the accuracy: of events whose truth is known.
     n_questions
         Number of label requests and challenges.
 
     Examples
     --------
-    >>> replayed = Replayed(n_events=1000, accuracy=0.9, n_questions=50.0, n_labels=40.0)
+    >>> replayed = Replayed(
+    ...     n_events=1000, n_scored=400, accuracy=0.9, n_questions=50.0, n_labels=40.0
+    ... )
     >>> replayed.worth, replayed.standard_error
-    (0.85, 0.0094...)
+    (0.85, 0.015)
 
     """
 
     n_events: int
+    n_scored: int
     accuracy: float
     n_questions: float
     n_labels: float
@@ -143,7 +148,7 @@ class Replayed:
     @property
     def standard_error(self) -> float:
         """Standard error of the accuracy."""
-        return math.sqrt(self.accuracy * (1.0 - self.accuracy) / self.n_events)
+        return math.sqrt(self.accuracy * (1.0 - self.accuracy) / max(self.n_scored, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,6 +407,7 @@ def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | No
         runs.append(played.statistics)
     return Replayed(
         n_events=runs[0].n_events,
+        n_scored=runs[0].n_scored,
         accuracy=fmean(run.accuracy or 0.0 for run in runs),
         n_questions=fmean(run.n_asked + run.n_challenges for run in runs),
         n_labels=fmean(run.n_asked for run in runs),

@@ -90,9 +90,15 @@ def test_there_is_no_finalist_of_those_that_could_not_learn() -> None:
     assert finalists([able, REFUSED], "accuracy") == [able]
 
 
-def with_questions(accuracy: float, n_questions: float, *, is_given: bool = False) -> Trial:
+def with_questions(
+    accuracy: float, n_questions: float, *, is_given: bool = False, n_events: int = 100
+) -> Trial:
     replayed = Replayed(
-        n_events=100, accuracy=accuracy, n_questions=n_questions, n_labels=n_questions
+        n_events=n_events,
+        n_scored=100,
+        accuracy=accuracy,
+        n_questions=n_questions,
+        n_labels=n_questions,
     )
     return Trial(learner=Learner(), score=None, is_given=is_given, replayed=replayed)
 
@@ -110,6 +116,14 @@ def test_what_asks_nothing_and_errs_is_not_proposed() -> None:
     assert best_of([configured, near := with_questions(0.88, 0)]) is near
     # Without a configuration that could learn there is nothing to be worse than.
     assert best_of([replace(configured, is_given=False), bad := with_questions(0.86, 0)]) is bad
+
+
+def test_events_without_a_truth_make_no_accuracy_more_certain() -> None:
+    of_few = with_questions(0.9, 40, n_events=10_000).replayed
+    of_all = with_questions(0.9, 40).replayed
+    assert of_few is not None
+    assert of_all is not None
+    assert of_few.standard_error == of_all.standard_error == pytest.approx(0.03)
 
 
 results = st.tuples(st.floats(0.0, 1.0), st.integers(0, 100))
