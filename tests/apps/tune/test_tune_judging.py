@@ -6,9 +6,12 @@ import math
 
 import pytest
 
-from streamgp.apps.tune.scoring import LEAST_PROBABILITY, Score
-from streamgp.base import Posterior
+from streamgp.apps.tune import scoring
+from streamgp.apps.tune.scoring import LEAST_PROBABILITY, Recorded, Score, judge
+from streamgp.base import Features, Posterior
+from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.query import NeverAsk
+from streamgp.scaling import Scaling
 
 
 def test_a_class_never_seen_costs_as_much_as_the_least_probability() -> None:
@@ -33,3 +36,32 @@ def test_standard_error_of_the_log_loss_is_that_of_a_mean() -> None:
     mean = sum(losses) / 3
     variance = sum((loss - mean) ** 2 for loss in losses) / 3
     assert score.standard_error("log-loss") == pytest.approx(math.sqrt(variance / 3))
+
+
+def test_events_without_a_label_take_no_part_in_the_time_per_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = 0.0
+
+    class Slow(Scaling):
+        """Every event takes a second."""
+
+        def observe(self, x: Features) -> bool:  # noqa: ARG002
+            nonlocal clock
+            clock += 1.0
+            return False
+
+    monkeypatch.setattr(scoring, "perf_counter", lambda: clock)
+
+    def seconds(n_between: int) -> float:
+        score = Score(query=NeverAsk(), seed=1)
+        unlabelled = [Recorded(x={"a": 0.5}, truth=None, given=None)] * n_between
+        events = [
+            event
+            for y in ("hall", "den", "hall")
+            for event in (Recorded(x={"a": 1.0}, truth=y, given=y), *unlabelled)
+        ]
+        judge(GPClassifier(), events, Slow(), score, lambda: None)
+        return score.seconds
+
+    assert seconds(0) == seconds(10) == 3.0
