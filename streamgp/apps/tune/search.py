@@ -59,12 +59,13 @@ def candidates(
     default_scale
         The length scale of a learner without a given one.
     length_scales, noise_variances
-        Values to try; by default some around those of the configuration.
+        Values to try; by default some around those of the configuration. A kernel of the
+        configuration has length scales of its own, which stay.
 
     Raises
     ------
     click.UsageError
-        If there are too many.
+        If there are too many, or length scales beside a kernel.
 
     Examples
     --------
@@ -74,7 +75,15 @@ def candidates(
 
     """
     given = resolved(config).learner
-    scales: Sequence[float | None] = length_scales or _around(given.length_scale, default_scale)
+    has_kernel = "kernel" in given.options
+    if has_kernel and length_scales:
+        raise click.UsageError(
+            "--length-scales and learner.options.kernel, which has length scales of its own, "
+            "exclude each other; leave one of them out"
+        )
+    scales: Sequence[float | None] = length_scales or (
+        [None] if has_kernel else _around(given.length_scale, default_scale)
+    )
     noises = noise_variances or _NOISE_VARIANCES
     if len(scales) * len(noises) > MOST:
         raise click.UsageError(
@@ -274,7 +283,8 @@ def _cells(trial: Trial) -> list[str]:
 
 def _values(learner: Learner) -> list[str]:
     scale = learner.length_scale
-    return ["default" if scale is None else f"{scale:g}", f"{learner.noise_variance:g}"]
+    usual = "of kernel" if "kernel" in learner.options else "default"
+    return [usual if scale is None else f"{scale:g}", f"{learner.noise_variance:g}"]
 
 
 def _replayed_numbers(result: Replayed) -> list[str]:

@@ -8,6 +8,7 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_struct
 
 from streamgp.apps.tune import MOST
 from streamgp.apps.tune.scoring import By, Score
@@ -20,6 +21,7 @@ from streamgp.apps.tune.search import (
     finalists,
     ranking,
 )
+from streamgp.config.load import check_config
 from streamgp.config.settings import Config, Learner
 from streamgp.query import NeverAsk
 
@@ -37,6 +39,18 @@ def test_values_lie_around_the_length_scale_of_the_configuration() -> None:
     tried = candidates(config, 2.0)
     assert {learner.length_scale for learner in tried} == {0.75, 1.5, 3.0, 6.0, 12.0}
     assert {learner.max_points for learner in tried} == {"all"}
+
+
+def test_of_a_kernel_with_length_scales_of_its_own_only_the_noise_is_tried() -> None:
+    learner = Learner(options={"kernel": "streamgp.kernels:Matern32"})
+    config = Config(learner=learner)
+    tried = candidates(config, 2.0)
+    assert [each.noise_variance for each in tried] == [0.5, 0.02, 0.1, 0.25, 1.0]
+    for each in tried:
+        assert each.length_scale is None
+        check_config(replace_struct(config, learner=each), source="best.toml")
+    with pytest.raises(click.UsageError, match="--length-scales and learner"):
+        candidates(config, 2.0, length_scales=[1.0])
 
 
 def test_too_many_pairs_are_refused() -> None:
