@@ -116,7 +116,7 @@ N_SEEDS = 3
 """Number of seeds of these replays."""
 # Factors of the `c` of the best configuration, which asks more or fewer questions with them.
 FACTORS_OF_C = (0.5, 2.0, 4.0)
-# Days that a log must span for a proposal of questions a day.
+# Days that a key must span, on average, for a proposal of questions a day.
 _FEWEST_DAYS = 2.0
 _TITLES = ["length scale", "noise variance", "accuracy", "log loss", "asks", "µs per event", ""]
 _REPLAYED_TITLES = ["length scale", "noise variance", "accuracy", "questions", "worth", ""]
@@ -367,7 +367,7 @@ def search(
     best = best_of(replayed)
     _show_best(replayed, best)
     is_done = _show_more_and_fewer(path, config, best, source=source) and _propose_per_day(
-        path, config, best, recording.days, source=source
+        path, config, best, recording, source=source
     )
     if output is not None:
         _write(output, config, best, n_tried=len(trials))
@@ -463,13 +463,17 @@ def _is_limited(config: Config) -> bool:
     return any((budget and budget.rule()) not in no_limits for budget in budgets)
 
 
-def _propose_per_day(path: Path, config: Config, best: Trial, days: float, *, source: str) -> bool:
+def _propose_per_day(
+    path: Path, config: Config, best: Trial, recording: Recording, *, source: str
+) -> bool:
     """Report how many questions a day the best learner asks, and its results with that as a limit.
 
-    Nothing is reported if events have no time or span less than two days, or if a limit is set.
-    False after Ctrl-C.
+    Nothing is reported if events have no time or those of a key span less than two days on average,
+    or if a limit is set. False after Ctrl-C.
     """
-    if config.log.time is None or days < _FEWEST_DAYS or _is_limited(config):
+    days = recording.days
+    is_short = days < _FEWEST_DAYS * len(recording.spans)
+    if config.log.time is None or is_short or _is_limited(config):
         return True
     assert best.replayed is not None
     n = max(1, math.ceil(best.replayed.n_labels / days))

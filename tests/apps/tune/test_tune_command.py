@@ -547,6 +547,15 @@ def test_a_limit_of_questions_a_day_is_proposed_with_what_it_costs(tmp_path: Pat
     assert "a day" not in tune(log, "--label", "room", *options[4:], *one).stdout
 
 
+def test_keys_of_less_than_two_days_propose_no_limit_however_many_they_are(tmp_path: Path) -> None:
+    log = tmp_path / "phones.csv"
+    hours = [f"{3600 * (i // 4)},p{i % 4},{row}" for i, row in enumerate(rows(80))]
+    log.write_text("\n".join([f"time,who,{HEADER}", *hours]) + "\n")
+    options = ("--label", "room", "--time", "time", "--key", "who", "--ignore", "phone")
+    one = ("--length-scales", "1", "--noise-variances", "0.5")
+    assert "a day" not in tune(log, *options, *one).stdout
+
+
 @pytest.mark.parametrize("others", [[], ["--compare", "as-it-is.toml"]])
 def test_a_log_that_can_be_read_only_once_is_refused(
     others: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
