@@ -423,11 +423,15 @@ def send_lines(
         stop = stack.enter_context(Stop())
         started_at = time.monotonic()
         try:
-            for line in _lines(Incoming(sys.stdin), stop):
-                if line is None:
-                    sender.flush()
-                else:
-                    sender.take(_record(line, topic, is_first=sender.last == 0))
+            try:
+                for line in _lines(Incoming(sys.stdin), stop):
+                    if line is None:
+                        sender.flush()
+                    else:
+                        sender.take(_record(line, topic, is_first=sender.last == 0))
+            except ValueError:  # the lines before it have been sent
+                sender.flush()
+                raise
             sender.flush()
         except (BrokerError, ValueError) as error:
             tell(

@@ -167,6 +167,14 @@ def test_when_the_topics_are_gone_it_says_where_to_go_on(
     assert "the first 1 line of the input are safe, continue with: tail -n +2" in said
 
 
+def test_lines_before_one_that_cannot_be_sent_are_safe_and_not_sent_twice(site: Site) -> None:
+    lines = [EVENT, EVENT, b'{"record":{"key":"a"}}', EVENT]
+    status, _, errors = site.call("send", "-", said=b"\n".join(lines))
+    assert status == 2
+    assert "the first 2 lines of the input are safe, continue with: tail -n +3" in errors
+    assert [record.value for record in site.records("events")] == [EVENT, EVENT]
+
+
 def test_an_example_is_taken_back_with_a_line(site: Site) -> None:
     status, _, errors = site.call(
         "send", "-", "--topic", "consensus", said=b'{"record":{"key":"a"}}'
