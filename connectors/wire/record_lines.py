@@ -273,10 +273,13 @@ def _data(piece: Piece) -> bytes:
 
 def _is_line(value: bytes) -> bool:
     """Return whether a value is a JSON object on one line, as readers of lines expect it."""
-    if b"\n" in value or not _is_text(value):
-        return False
+    return b"\n" not in value and _is_text(value) and is_object(value)
+
+
+def is_object(line: bytes) -> bool:
+    """Return whether a line is a JSON object, as every printed one is."""
     try:
-        _heads.decode(value)
+        _heads.decode(line)
     except _NO_JSON:
         return False
     return True

@@ -21,7 +21,7 @@ from connectors.tables.readers import TableError
 from connectors.topics import BrokerError, Outgoing, RefusedError, TopicName, Writer
 from connectors.wire.inbound import flaw_of_name
 from connectors.wire.outbound import Outbound
-from connectors.wire.record_lines import from_line, input_of
+from connectors.wire.record_lines import from_line, input_of, is_object
 from streamgp.apps.console import (
     DONE,
     LOST_BROKER,
@@ -496,6 +496,12 @@ def _record(line: bytes, topic: TopicName | None, *, is_first: bool) -> Outgoing
                 "or to take an example back, give --topic consensus"
             )
         return record
+    # A worker refuses any input that it cannot read, but what workers write must be whole.
+    if topic not in ("events", "answers") and not is_object(line):
+        raise ValueError(
+            f"a line for {topic} is no JSON object, which every line is that streamgp watch "
+            "--follow prints: it was truncated or changed"
+        )
     read = from_line(topic, line)
     if read is None:
         return None

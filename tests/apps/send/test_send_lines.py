@@ -175,6 +175,16 @@ def test_lines_before_one_that_cannot_be_sent_are_safe_and_not_sent_twice(site: 
     assert [record.value for record in site.records("events")] == [EVENT, EVENT]
 
 
+def test_what_workers_write_is_not_restored_from_a_truncated_line(site: Site) -> None:
+    whole = b'{"event_id":"e1","key":"ann","y":"home"}'
+    restoring = ("--topic", "consensus", "--restore")
+    status, _, errors = site.call("send", "-", *restoring, said=whole + b"\n" + whole[:30])
+    assert status == 2
+    assert "a line for consensus is no JSON object" in errors
+    assert "the first 1 line of the input are safe, continue with: tail -n +2" in errors
+    assert [record.value for record in site.records("consensus")] == [whole]
+
+
 def test_an_example_is_taken_back_with_a_line(site: Site) -> None:
     status, _, errors = site.call(
         "send", "-", "--topic", "consensus", said=b'{"record":{"key":"a"}}'
