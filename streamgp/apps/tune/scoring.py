@@ -124,7 +124,15 @@ def read_recording(
                     elif isinstance(message, Rejected):
                         recording.rejected.append(f"rejected {message.subject}: {message.reason}")
         recording.n_rows, recording.is_cut = log.n_rows, not log.exhausted
-    _check(recording, path, config)
+    if not recording.n_events:
+        raise click.ClickException(
+            f"no row of {path} could be used, the first because: {recording.rejected[0]}"
+        )
+    try:
+        _check(recording, config)
+    except click.ClickException:  # perhaps because of these rows
+        tell_rejected(recording.rejected, len(recording.rejected))
+        raise
     notes.show()
     tell_rejected(recording.rejected, len(recording.rejected))
     return recording
@@ -162,12 +170,8 @@ def _request(event: Event) -> LabelRequest:
     )
 
 
-def _check(recording: Recording, path: Path, config: Config) -> None:
+def _check(recording: Recording, config: Config) -> None:
     n, labels, column = recording.n_events, recording.labels, config.log.label
-    if not n:
-        raise click.ClickException(
-            f"no row of {path} could be used, the first because: {recording.rejected[0]}"
-        )
     if not labels:
         raise click.ClickException(
             f"column {column!r} holds no label in {number(n, 'row')}; name another one with "

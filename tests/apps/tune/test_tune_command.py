@@ -208,6 +208,16 @@ def test_rows_that_cannot_be_used_are_told_and_left_out(tmp_path: Path) -> None:
     assert "38 labelled events" in result.stdout
 
 
+def test_rows_that_cannot_be_used_are_told_where_the_others_have_one_label(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    lines = [HEADER, *(f"1,2,a,{('hall', 'Büro')[i % 2]}" for i in range(8))]
+    log.write_text("\n".join(lines) + "\n", encoding="latin-1")
+    result = streamgp("tune", log, "--label", "room")
+    assert result.exit_code == 2
+    assert "rejected row 2: line 3: is not UTF-8 text" in result.stderr
+    assert "holds one label only, 'hall', in 4 rows" in result.stderr
+
+
 def test_keys_with_one_event_each_leave_nothing_to_predict(tmp_path: Path) -> None:
     log = write(tmp_path / "log.csv", [f"1,2,{i},{'ab'[i % 2]}" for i in range(9)])
     assert "no two events of the same key, in column 'phone', are labelled" in wrong(
