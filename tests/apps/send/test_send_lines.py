@@ -167,6 +167,16 @@ def test_when_the_topics_are_gone_it_says_where_to_go_on(
     assert "the first 1 line of the input are safe, continue with: tail -n +2" in said
 
 
+@pytest.mark.parametrize("options", [(), ("--topic", "events")])
+def test_a_log_on_standard_input_is_not_taken_for_lines_of_json(
+    site: Site, options: tuple[str, ...]
+) -> None:
+    status, _, errors = site.call("send", "-", *options, said=b"\xef\xbb\xbflight,room\n1,hall\n")
+    assert status == 2
+    assert "(to send a log, such as CSV, give its name in place of -)" in errors
+    assert not site.records("events")
+
+
 def test_lines_before_one_that_cannot_be_sent_are_safe_and_not_sent_twice(site: Site) -> None:
     lines = [EVENT, EVENT, b'{"record":{"key":"a"}}', EVENT]
     status, _, errors = site.call("send", "-", said=b"\n".join(lines))
