@@ -200,6 +200,12 @@ class Connection:
                     f"{self.timeouts.session_s:g} s; it must lie between its "
                     "group.min.session.timeout.ms and group.max.session.timeout.ms"
                 )
+            case _ if _is_of(error, kafka_errors.InvalidTransactionTimeoutError):
+                return RefusedError(
+                    f"broker {where} refuses transactions that may last "
+                    f"{self.timeouts.transaction_s:g} s; set its transaction.max.timeout.ms to "
+                    f"{_ms(self.timeouts.transaction_s)} or more"
+                )
             case kafka_errors.InconsistentGroupProtocolError():
                 return BrokerError(
                     f"broker {where} refused to {doing}: a program that is no worker is in the "

@@ -193,8 +193,6 @@ class KafkaTopics(Topics):
         producer = connection.transactional_producer(f"{group}-#check")
         try:
             prepare_transactions(producer, connection)
-        except CLIENT_ERRORS as error:
-            raise connection.broker_error(error, "prepare transactions") from error
         finally:
             close_producer(producer, connection.timeouts.close_s)
 

@@ -477,6 +477,8 @@ def prepare_transactions(producer: Any, connection: Connection) -> None:
             "which needs as many brokers as transaction.state.log.replication.factor and "
             "transaction.state.log.min.isr say"
         ) from error
+    except CLIENT_ERRORS as error:
+        raise connection.broker_error(error, "prepare transactions") from error
 
 
 def transact(

@@ -8,7 +8,7 @@ from connectors.kafka import worker_client
 from connectors.kafka.client import Connection, check_sizes, within
 from connectors.kafka.client_import import TopicPartition, kafka_errors
 from connectors.kafka.worker_client import prepare_transactions, transact
-from connectors.topics import BrokerError
+from connectors.topics import BrokerError, RefusedError
 from tests.helpers.kafka_cases import out
 
 CONNECTION = Connection("nowhere", names={"predictions": "p", "state": "s"})
@@ -128,6 +128,29 @@ def test_a_broker_without_a_coordinator_of_transactions_is_told_with_what_to_loo
         "again, else look at the topic __transaction_state, which needs as many brokers as "
         "transaction.state.log.replication.factor and transaction.state.log.min.isr say"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        # The client wraps the broker's answer.
+        (
+            kafka_errors.KafkaError("Unexpected error: [Error 50] InvalidTransactionTimeoutError"),
+            r"^broker nowhere:9092 refuses transactions that may last 15 s; set its "
+            r"transaction\.max\.timeout\.ms to 15000 or more$",
+        ),
+        (
+            kafka_errors.TransactionalIdAuthorizationFailedError(),
+            "^this client has no right to prepare transactions at nowhere:9092: ",
+        ),
+    ],
+)
+def test_a_broker_that_allows_no_such_transactions_is_not_asked_again(error, text):
+    def init_transactions():
+        raise error
+
+    with pytest.raises(RefusedError, match=text):
+        prepare_transactions(SimpleNamespace(init_transactions=init_transactions), CONNECTION)
 
 
 def test_key_and_headers_count_for_the_size_of_a_record():
