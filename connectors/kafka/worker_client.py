@@ -562,7 +562,7 @@ class TopicMonitor:
     ----------
     fault
         Why the worker must end, None if the topics are as they were: a `RefusedError` if a topic
-        has another number of partitions.
+        has another number of partitions, or if the worker may not see it any more.
 
     """
 
@@ -614,6 +614,9 @@ class TopicMonitor:
         asked_at = monotonic()
         try:
             found = self._administration.shapes()
+        except RefusedError as error:
+            self.fault = error
+            return
         except CLIENT_ERRORS as error:
             # A worker with something to write notices; one without only waits.
             since = asked_at if self._silent is None else self._silent[0]

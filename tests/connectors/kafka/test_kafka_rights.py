@@ -20,7 +20,7 @@ from streamgp.apps.deployment.deployment import open_topics
 from streamgp.cli.main import cli
 from streamgp.config import load
 from tests.helpers.documents import rows, section
-from tests.helpers.kafka_cases import error_of, numbered, opened, write
+from tests.helpers.kafka_cases import error_of, linked, numbered, opened, poll, write
 from tests.helpers.worker_process import Process
 from tests.kafka_broker import USERS
 
@@ -77,8 +77,9 @@ def grant(broker, granted):
         may = admin.ACLOperation[operation]
         wanted.append(admin.ACL("User:stranger", "*", may, allow.ALLOW, resource))
     with closing(admin.KafkaAdminClient(bootstrap_servers=broker.servers)) as client:
-        client.delete_acls([before])
+        had = set(client.describe_acls(before)[0])
         client.create_acls(wanted)
+        client.delete_acls(list(had - set(wanted)))
         until = monotonic() + 60.0
         while set(client.describe_acls(before)[0]) != set(wanted):
             assert monotonic() < until
@@ -227,6 +228,21 @@ def test_a_worker_that_lacks_one_of_its_rights_is_told_which(guarded, missing):
             if kind == "TRANSACTIONAL_ID":
                 with pytest.raises(RefusedError, match="no right to prepare transactions at"):
                     topics.check_writing("rooms")
+
+
+def test_a_right_that_is_taken_away_ends_an_idle_worker(guarded):
+    """Without Describe on a topic, which comes with Write, a worker does not know whether it is."""
+    unused = ("TOPIC", "dead-letters", "WRITE")
+    grant(guarded, PROGRAMS["run"])
+    with (
+        opened(
+            guarded.sasl_servers, "", create=False, security=STRANGER, timeouts={"look_s": 0.3}
+        ) as topics,
+        linked(topics, "rooms", leave=True) as link,
+    ):
+        grant(guarded, [right for right in PROGRAMS["run"] if right != unused])
+        with pytest.raises(RefusedError, match=r"no right to .*dead-letters"):
+            poll(link, 1)
 
 
 @pytest.fixture(scope="module")
