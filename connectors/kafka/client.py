@@ -211,7 +211,7 @@ class Connection:
                     f"broker {where} refused to {doing}: a program that is no worker is in the "
                     f"group; give it one of its own ({brief(error)})"
                 )
-            case kafka_errors.InvalidTimestampError():
+            case _ if _is_misdated(error):
                 return BrokerError(
                     f"broker {where} refused to {doing}: the clock of this machine, which dates "
                     f"records, differs too much from the broker's; set it ({brief(error)})"
@@ -299,6 +299,13 @@ class Connection:
 def is_late(error: BaseException) -> bool:
     """Whether an error of the client says that an answer did not come in time."""
     return _is_of(error, kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError)
+
+
+def _is_misdated(error: BaseException) -> bool:
+    """Whether the broker refuses a time; of several records in a batch the client says how."""
+    return isinstance(error, kafka_errors.InvalidTimestampError) or (
+        isinstance(error, kafka_errors.InvalidRecordError) and "Timestamp" in str(error)
+    )
 
 
 def _is_of(error: BaseException, *kinds: type[BaseException]) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from connectors.kafka import worker_client
+from connectors.kafka import record_codec, worker_client
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
 from connectors.kafka.client_import import kafka_errors
@@ -485,16 +486,20 @@ def test_the_first_group_of_a_broker_may_take_longer_than_connecting(monkeypatch
     assert 100.0 < clock.now < 110.0
 
 
-def test_records_that_the_broker_finds_misdated_are_put_down_to_the_clock():
-    error = kafka_errors.InvalidTimestampError(
-        "Timestamp 7 of message with offset 0 is out of range"
-    )
-    said = Connection("127.0.0.1:9").broker_error(error, "commit")
-    assert type(said) is BrokerError  # a clock may be set meanwhile: worth another start
-    assert str(said) == (
-        "broker 127.0.0.1:9 refused to commit: the clock of this machine, which dates records, "
-        "differs too much from the broker's; set it ([Error 32] InvalidTimestampError: Timestamp 7 "
-        "of message with offset 0 is out of range)"
+@pytest.mark.parametrize("n", [1, 3])
+def test_records_that_the_broker_finds_misdated_are_put_down_to_the_clock(
+    kafka, kafka_prefix, monkeypatch, n
+):
+    """The client raises one error for a single such record in a batch, and another for several."""
+    monkeypatch.setattr(record_codec, "time", lambda: time.time() + 7200.0)
+    with opened(kafka, kafka_prefix) as topics, linked(topics, kafka_prefix + "g") as link:
+        error, _ = error_of(lambda: link.commit(numbered("predictions", n)))
+    assert type(error) is BrokerError  # a clock may be set meanwhile: worth another start
+    assert re.fullmatch(
+        f"broker {kafka} refused to commit: the clock of this machine, which dates records, "
+        r"differs too much from the broker's; set it \(.*Timestamp \d+ of message with offset "
+        r"\d is out of range.*\)",
+        str(error),
     )
 
 
