@@ -31,6 +31,9 @@ def main() -> NoReturn:
 
 def _main() -> NoReturn:
     """Run the command line, with hashes that are the same in every process."""
+    if os.getpid() == 1:  # of a container: signals end this process only if it handles them
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     from streamgp.cli import COMPLETE_VARIABLE
 
     # A shell that waits for what can follow a word needs no hashes, but an answer at once.

@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 import select
+import signal
 import subprocess
 import sys
 import textwrap
@@ -458,6 +459,27 @@ def test_ctrl_c_while_modules_load_ends_with_130() -> None:
         [sys.executable, "-c", code, "init"], env=fixed, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_the_first_process_of_a_container(name: str) -> None:
+    code = (
+        "import signal\n"
+        "import streamgp.cli.main as program\n"
+        "from streamgp.__main__ import main\n"
+        f"program.main = lambda: signal.raise_signal(signal.{name})\n"
+        "main()\n"
+    )
+    container = ["unshare", "--map-root-user", "--pid", "--fork"]
+    try:
+        subprocess.run([*container, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no namespaces can be made")
+    fixed = {**os.environ, "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        [*container, sys.executable, "-c", code], env=fixed, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (128 + getattr(signal, name), b"")
 
 
 def beside(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
