@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeAlias
 from urllib.parse import quote
 from zlib import crc32
@@ -21,7 +22,7 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from connectors.embedded.directory import changed, in_words
+from connectors.embedded.directory import PASSING, changed, in_words
 from connectors.storage.snapshots import no_locks, replacing, sync_file
 from connectors.storage.sqlite import PROGRAMS
 from connectors.topics import (
@@ -591,12 +592,13 @@ def _sum(*fields: object) -> int:
     return crc32(repr(fields).encode())
 
 
-def _no_file_opens() -> OSError | None:
-    """Return why no file whatever can be opened; SQLite says only that its own could not."""
+def _no_file_opens(directory: Path) -> OSError | None:
+    """Return what keeps any file from being opened for now; SQLite says only that its own was."""
     try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError as error:  # too many are open
-        return error
+        TemporaryFile(dir=directory).close()
+    except OSError as error:
+        if error.errno in PASSING:  # too many are open, or there is no room for one more
+            return error
     return None
 
 
@@ -621,7 +623,7 @@ def _in_words(path: Path, error: sqlite3.Error) -> BrokerError:
                 f"cannot use {path}: {error}; free some space, raise the limit on the size of "
                 "files, or name a directory on another disk"
             )
-        case sqlite3.SQLITE_CANTOPEN if (why := _no_file_opens()) is not None:
+        case sqlite3.SQLITE_CANTOPEN if (why := _no_file_opens(path.parent)) is not None:
             return in_words(f"cannot use {path}", why)
         case _:
             return RefusedError(

@@ -31,8 +31,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _NETWORK = re.compile(
     r"nfs4?|cifs|smb3?|smbfs|afs|ceph|glusterfs|lustre|beegfs|fuse\.(sshfs|glusterfs|s3fs|rclone)"
 )
-# Faults that can pass although the directory stays the same.
-_PASSING = {
+PASSING = {
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EIO,
@@ -41,6 +40,7 @@ _PASSING = {
     errno.ENFILE,
     errno.EMFILE,
 }
+"""Faults that can pass although the directory stays the same."""
 
 
 def database_in(directory: Path) -> Path:
@@ -162,7 +162,7 @@ def in_words(what: str, error: OSError) -> BrokerError:
         return error
     if isinstance(error, StateError):
         return BrokerError(str(error))
-    kind = BrokerError if error.errno in _PASSING else RefusedError
+    kind = BrokerError if error.errno in PASSING else RefusedError
     return kind(str(state_error(what, error)))
 
 

@@ -690,6 +690,40 @@ def test_too_many_open_files_are_said_to_be_so_and_may_pass(topics, directory):
     ]
 
 
+WITHOUT_INODES = """
+import sys
+from pathlib import Path
+from connectors.embedded.topics import EmbeddedTopics
+topics = EmbeddedTopics(sys.argv[1])
+topics.create()
+try:
+    for i in range(64):
+        Path(sys.argv[1], str(i)).touch()
+except OSError:
+    try:
+        topics.reader(["events"])
+    except OSError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_a_disk_that_takes_no_more_files_is_said_to_be_full_and_may_have_room_again(directory):
+    directory.mkdir()
+    script = 'mount -t tmpfs -o nr_inodes=16 tmpfs "$0" && exec "$@"'
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, directory]
+    try:
+        subprocess.run([*command, "true"], check=True, capture_output=True, timeout=PATIENCE_S)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("only root may mount")
+    done = subprocess.run(
+        [*command, sys.executable, "-c", WITHOUT_INODES, directory],
+        capture_output=True, text=True, check=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.stdout == (
+        f"BrokerError cannot use {directory}/topics.db: No space left on device; free some space\n"
+    )
+
+
 # --- damage
 
 FLIPS = st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(1, 255)), min_size=1, max_size=3)
