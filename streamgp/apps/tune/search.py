@@ -410,11 +410,14 @@ def _replayed(
 def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | None:
     """Return the means over replays with several seeds; None after Ctrl-C."""
     runs: list[RunStatistics] = []
-    for n in range(N_SEEDS):
-        played = play_seed(path, seeded(config, config.seed + n), source, of=of)
-        if played.result.interrupted:
-            return None
-        runs.append(played.statistics)
+    try:
+        for n in range(N_SEEDS):
+            played = play_seed(path, seeded(config, config.seed + n), source, of=of)
+            if played.result.interrupted:
+                return None
+            runs.append(played.statistics)
+    except KeyboardInterrupt:  # before its first event, or after its last one
+        return None
     return Replayed(
         n_events=runs[0].n_events,
         n_scored=runs[0].n_scored,

@@ -252,8 +252,9 @@ def test_ctrl_c_keeps_the_best_so_far(
     assert load(best).log.label == "room"
 
 
+@pytest.mark.parametrize("while_it_starts", [False, True])
 def test_ctrl_c_after_the_best_was_found_keeps_it(
-    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    while_it_starts: bool, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_seed: Callable[..., Any] = search.play_seed
 
@@ -261,6 +262,8 @@ def test_ctrl_c_after_the_best_was_found_keeps_it(
         played = play_seed(path, config, source, **options)
         if config.query is None:  # not with another `c`
             return played
+        if while_it_starts:
+            raise KeyboardInterrupt
         return replace(played, result=replace(played.result, interrupted=True))
 
     monkeypatch.setattr(search, "play_seed", interrupted)
