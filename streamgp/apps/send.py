@@ -301,9 +301,9 @@ def send_logs(
             with suppress(BrokerError):
                 writer.close()
             tell_rejected(producer.reasons, producer.n_rejected)
-            return _cut_by(error, producer.sender, first)
+            return _cut_by(error, producer.sender, first, limit)
         tell_rejected(producer.reasons, producer.n_rejected)
-        return _end(producer, stop, first, time.monotonic() - started_at)
+        return _end(producer, stop, first, limit, time.monotonic() - started_at)
 
 
 def _rows(
@@ -361,14 +361,14 @@ def _shown() -> Iterator[Show]:
         yield lambda text, _share: line.show(lambda: text)
 
 
-def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int:
+def _end(producer: EventProducer, stop: Stop, first: int, limit: int | None, seconds: float) -> int:
     n_sent, last = producer.sender.n_sent, producer.sender.last
     rejected = f", {number(producer.n_rejected, 'row')} rejected" if producer.n_rejected else ""
     rows = f"row {first}" if last == first else f"rows {first} to {last}"
     which = f" ({rows})" if last >= first else ""
     tell(f"{number(n_sent, 'event')} sent{which}{rejected} in {seconds:.1f} s")
     if stop():
-        tell(f"interrupted; continue with --from {last + 1}")
+        tell(f"interrupted; {_rest(last, first, limit)}")
         return status_of(stop.signal)
     if not n_sent and producer.n_rejected:
         tell("Error: no row could be read; see the reasons above")
@@ -378,15 +378,23 @@ def _end(producer: EventProducer, stop: Stop, first: int, seconds: float) -> int
     return DONE
 
 
-def _cut_by(error: BrokerError | TableError, sender: Sender, first: int) -> int:
+def _cut_by(error: BrokerError | TableError, sender: Sender, first: int, limit: int | None) -> int:
     if isinstance(error, TableError):
         tell(f"Error: {error} (the rows before it were sent: {first} to {sender.last})")
         return WRONG_USE
     tell(
-        f"Error: {' '.join(str(error).split())}; rows up to {sender.safe} are safe, continue "
-        f"with --from {sender.safe + 1}"
+        f"Error: {' '.join(str(error).split())}; rows up to {sender.safe} are safe, "
+        f"{_rest(sender.safe, first, limit)}"
     )
     return _status_by(error)
+
+
+def _rest(last: int, first: int, limit: int | None) -> str:
+    """Return the options that send the rest, after the last row that was sent."""
+    if limit is None:
+        return f"continue with --from {last + 1}"
+    rest = first + limit - (last + 1)
+    return f"continue with --from {last + 1} --limit {rest}" if rest else "which is all"
 
 
 def _status_by(error: BrokerError) -> int:

@@ -289,6 +289,9 @@ def test_broker_lost_on_the_way_tells_which_rows_are_safe(
         "the broker does not answer; rows up to 30 are safe, continue with --from 31"
     )
     assert len(folder.events()) == 30
+    folder.broken.n_flushes = 0
+    said = wrong("--from", "41", "--limit", "50", status=75)
+    assert said.endswith("rows up to 70 are safe, continue with --from 71 --limit 20")
 
 
 def test_broker_that_refuses_is_not_one_to_wait_for(
