@@ -137,9 +137,9 @@ def page(
     it is confirmed to the browser. Without a confirmation the browser sends it again, and it still
     counts once.
 
-    The log goes to stderr, one line for each refused request. It never contains labels, ids, names
-    or links. /healthz reports whether the page works, /metrics has its metrics, and
-    /api/openapi.json describes the API.
+    The log goes to stderr: one line for each refused request, and why the broker cannot be read or
+    written. It never contains labels, ids, names or links. /healthz reports whether the page works,
+    /metrics has its metrics, and /api/openapi.json describes the API.
 
     \b
     Examples:

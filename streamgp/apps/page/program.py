@@ -46,6 +46,7 @@ from streamgp.apps.page.access import (
     no_http,
     note_response,
     place_of,
+    say,
 )
 from streamgp.apps.page.invites import Invites, Person, invites_of
 from streamgp.apps.page.live import LiveDesk
@@ -370,6 +371,7 @@ async def run_server(
     )
     serving = asyncio.create_task(_serve(server, bound))
     is_told = False
+    trouble: str | None = None
     while not serving.done():
         if server.started and not is_told:
             is_told = True
@@ -377,8 +379,19 @@ async def run_server(
         if is_over() or (server.started and live.has_failed):
             page.end_streams()
             server.should_exit = True
+        elif server.started:
+            trouble = _say_changed(trouble, live.trouble or live.sending_trouble)
         await asyncio.wait([serving], timeout=_LOOK_S)
     return await live.stop(SEND_FOR_S) if await serving else 0
+
+
+def _say_changed(before: str | None, now: str | None) -> str | None:
+    """Log that the broker went away, or came back; return what is wrong now."""
+    if before is None and now is not None:
+        say(logging.WARNING, "broker-away", reason=" ".join(now.split()))
+    elif before is not None and now is None:
+        say(logging.INFO, "broker-back")
+    return now
 
 
 async def _serve(server: uvicorn.Server, bound: socket.socket) -> bool:

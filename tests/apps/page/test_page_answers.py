@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
@@ -283,6 +284,35 @@ def test_while_the_broker_is_away_nothing_is_confirmed_and_nothing_is_lost(
         assert browser.answer("k/e1/label", "hall", "a1").body["again"]
         assert browser.card()["event_id"] == "e2"
     assert [answer.event_id for answer in answers(topics)] == ["e1"]
+
+
+@pytest.mark.parametrize("fails", ["reads_fail", "writes_fail"])
+def test_the_log_says_once_why_the_broker_is_away_and_that_it_is_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str
+) -> None:
+    monkeypatch.setattr(live, "SAVE_S", 0.3)
+    topics = MemoryTopics()
+    write(topics, request("e1"))
+    broken = Broken(topics)
+
+    def logged() -> list[tuple[str, str | None]]:
+        lines = [(line.message, line.__dict__["fields"].get("reason")) for line in caplog.records]
+        return [line for line in lines if line[0] != "refused"]
+
+    with (
+        caplog.at_level(logging.INFO, "streamgp.page"),
+        Served(broken) as served,  # type: ignore[arg-type]
+    ):
+        browser = served.browser()
+        setattr(broken, fails, True)
+        if fails == "writes_fail":
+            browser.answer("k/e1/label", "hall", "a1")
+        wait_until(logged)
+        wait_until(lambda: browser.get("/healthz").status == 503)
+        setattr(broken, fails, False)
+        wait_until(lambda: browser.get("/healthz").status == 200)
+        wait_until(lambda: len(logged()) > 1)
+    assert logged() == [("broker-away", "the broker does not answer"), ("broker-back", None)]
 
 
 def test_a_question_waits_for_quiet_hours_and_limits(served: Served) -> None:
