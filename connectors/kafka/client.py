@@ -47,6 +47,8 @@ _OUTLIVED = (
     kafka_errors.IllegalGenerationError,
     kafka_errors.UnknownMemberIdError,
 )
+# The latter is about a user who may write to no topic at all; the client wraps it.
+_FORBIDDEN = (kafka_errors.AuthorizationError, kafka_errors.ClusterAuthorizationFailedError)
 _Result = TypeVar("_Result")
 # A connection that idles is kept alive, or found dead in a minute and a half: firewalls forget it
 # silently, some after four minutes, and a worker without work writes nothing for longer.
@@ -185,7 +187,7 @@ class Connection:
             case kafka_errors.SaslAuthenticationFailedError():
                 user = self.security.username
                 return RefusedError(f"broker {where} does not let {user!r} in: {brief(error)}")
-            case kafka_errors.AuthorizationError():
+            case _ if _is_of(error, *_FORBIDDEN):
                 user = f"user {self.security.username!r}" if self.security.sasl else "this client"
                 return RefusedError(f"{user} has no right to {doing} at {where}: {brief(error)}")
             case kafka_errors.MessageSizeTooLargeError():

@@ -230,6 +230,15 @@ def test_a_worker_that_lacks_one_of_its_rights_is_told_which(guarded, missing):
                     topics.check_writing("rooms")
 
 
+def test_a_user_who_may_write_nothing_is_told_so(guarded):
+    """Such a producer gets no number from the broker, and is not asked for a topic at all."""
+    grant(guarded, [("TOPIC", "answers", "READ")])
+    with as_stranger(guarded) as topics:
+        error, _ = error_of(lambda: write(topics, record("answers")))
+    assert isinstance(error, RefusedError)
+    assert str(error).startswith("user 'stranger' has no right to take records at ")
+
+
 def test_a_right_that_is_taken_away_ends_an_idle_worker(guarded):
     """Without Describe on a topic, which comes with Write, a worker does not know whether it is."""
     unused = ("TOPIC", "dead-letters", "WRITE")
