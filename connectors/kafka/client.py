@@ -28,6 +28,7 @@ from connectors.kafka.client_import import (
     get_sasl_mechanism,
     kafka_errors,
     keep_requests,
+    name_leaderless,
     request_topics_at_once,
 )
 from connectors.kafka.record_codec import unpack_here
@@ -138,6 +139,7 @@ class Connection:
         consumer = self._make(KafkaConsumer, settings | options)
         request_topics_at_once(consumer)
         fit_fetches(consumer)
+        name_leaderless(consumer)
         unpack_here(consumer, self.roles)
         return consumer
 
@@ -230,6 +232,11 @@ class Connection:
                     f"broker {where} refused to {doing}: this program was silent for too long, and "
                     "its work was given to others or undone; start it again, nothing is lost "
                     f"({brief(error)})"
+                )
+            case kafka_errors.LeaderNotAvailableError() | kafka_errors.UnknownBrokerIdError():
+                return BrokerError(
+                    f"broker {where} failed to {doing}: no broker with a copy of one of the "
+                    f"partitions is up; `streamgp check` says which is down ({brief(error)})"
                 )
             case kafka_errors.NodeNotReadyError():
                 return BrokerError(

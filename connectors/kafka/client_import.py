@@ -134,6 +134,27 @@ def keep_requests(producer: Any) -> None:
     client.await_ready = is_ready
 
 
+def name_leaderless(consumer: Any) -> None:
+    """Have a consumer say which partition has no leader when it is asked for offsets.
+
+    It leaves such a partition out of the answer if others have one, and then misses it (KeyError).
+    """
+    fetcher = consumer._fetcher
+    ask = fetcher.beginning_or_end_offset
+
+    def asked(*arguments: Any) -> dict[TopicPartition, int]:
+        try:
+            found: dict[TopicPartition, int] = ask(*arguments)
+        except KeyError as error:
+            partition = error.args[0]
+            raise kafka_errors.LeaderNotAvailableError(
+                f"topic {partition.topic} partition {partition.partition}"
+            ) from error
+        return found
+
+    fetcher.beginning_or_end_offset = asked
+
+
 def identity_of(producer: Any) -> tuple[int, int]:
     """Return the id of a producer and its epoch.
 

@@ -1,6 +1,7 @@
 """A worker's hold on a real broker: what counts, for whom, and what happens if it goes wrong."""
 
 import random
+import re
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,8 @@ from tests.helpers.kafka_cases import (
     write,
 )
 from tests.helpers.topics import everything, wait_until
+
+cluster = pytest.importorskip("kafka.cluster")
 
 
 @pytest.fixture
@@ -689,6 +692,25 @@ def test_a_transaction_that_the_broker_ended_is_no_fencing(topics, group):
     with linked(topics, group) as link:
         copy_all(link, 3)
     assert read(topics, "predictions") == [b"0", b"1", b"2"]
+
+
+def test_a_partition_that_no_broker_leads_is_named(topics, group, monkeypatch):
+    """Other partitions have a leader: their offsets are told, and those of this one left out."""
+    leader_of = cluster.ClusterMetadata.leader_for_partition
+
+    def leader(self, partition):
+        led = partition != (topics.names()["answers"], 1)
+        return leader_of(self, partition) if led else -1
+
+    monkeypatch.setattr(cluster.ClusterMetadata, "leader_for_partition", leader)
+    with linked(topics, group, wait=False) as link:
+        error, _ = error_of(lambda: poll(link, 1))
+    assert type(error) is BrokerError  # once the broker is up again, it works
+    assert re.search(
+        r"failed to read: no broker with a copy of one of the partitions is up; `streamgp check` "
+        r"says which is down \(.*answers partition 1\)$",
+        str(error),
+    )
 
 
 def test_positions_that_an_open_transaction_holds_back_are_waited_for_but_not_for_ever(
