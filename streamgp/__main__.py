@@ -9,7 +9,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line; say in one line which file was imported in place of a module."""
+    """Run the command line; say in one line which module is missing, or what hides it."""
     try:
         _main()
     except Exception as error:
@@ -26,6 +26,13 @@ def main() -> NoReturn:
         if found:  # perhaps good copies, on `PYTHONPATH`, and it is our own error
             files = ", ".join(file for _, file in found)
             error.add_note(f"perhaps because of files imported in place of other modules: {files}")
+        elif isinstance(error, ModuleNotFoundError) and "." not in (error.name or "."):
+            print(
+                f"Error: package {error.name!r} is not installed for {sys.executable}; install "
+                "streamgp as its README says, and start it from there",
+                file=sys.stderr,
+            )
+            sys.exit(2)
         raise
 
 

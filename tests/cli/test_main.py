@@ -536,6 +536,25 @@ def test_a_file_in_place_of_a_module_is_reported_in_one_line(tmp_path: Path) -> 
         (tmp_path / file).unlink()
 
 
+def test_a_checkout_whose_dependencies_are_not_installed_is_reported_in_one_line(
+    tmp_path: Path,
+) -> None:
+    for name in ("streamgp", "connectors"):
+        (tmp_path / name).symlink_to(Path(streamgp.__file__).parents[1] / name)
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "streamgp", "demo"],  # without site-packages
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"Error: package 'click' is not installed for {sys.executable}; install streamgp as its "
+        "README says, and start it from there\n"
+    )
+
+
 def test_files_that_hide_nothing_are_not_blamed_for_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
     (tmp_path / "test.py").write_text("")  # hides a module of Python, but nobody imports it
