@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 from connectors.storage.snapshots import check_writable
 from streamgp.common.printable import hidden_characters, printable
+from streamgp.common.private_files import is_same_file
 from streamgp.config.broker_url import ALLOWED
 
 
@@ -227,7 +228,7 @@ def check_output(path: Path, *, read: Sequence[Path], makes_directory: bool = Fa
     if os.path.isdir(path):
         raise click.ClickException(f"{path} is a directory; name a file")
     for file in read:
-        if os.path.realpath(path) == os.path.realpath(file):
+        if is_same_file(path, file):
             raise click.ClickException(f"{file} would be overwritten; name another file")
     check_writable(path, makes_directory=makes_directory)
 

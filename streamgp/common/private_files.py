@@ -88,6 +88,19 @@ def write_private(path: str | Path, data: bytes | memoryview) -> None:
         _write_all(file, data)
 
 
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether writing to one path would overwrite the other, which need not exist.
+
+    A file may have several names: links of either kind, or another case on macOS and Windows.
+
+    """
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    with suppress(OSError):
+        return os.path.samefile(one, other)
+    return False
+
+
 def _replace(target: str, old: os.stat_result | None, data: bytes | memoryview) -> None:
     with suppress(OSError):  # a directory that cannot be listed
         remove_left_over(Path(target), age_s=_LEFT_OVER_S)

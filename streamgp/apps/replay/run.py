@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -54,6 +53,7 @@ from streamgp.apps.replay.results import (
 )
 from streamgp.base import State
 from streamgp.common.printable import HiddenLabels, cut, hidden_characters, printable
+from streamgp.common.private_files import is_same_file
 from streamgp.config import build
 from streamgp.config.settings import Config
 from streamgp.interactive import Input, Message, Prediction, Rejected
@@ -66,7 +66,7 @@ def claim(out: Path | None, *, log: Path, until: ExitStack) -> None:
     """Lock the output directory, if there is one, against other replays until a stack ends."""
     if out is None:
         return
-    if os.path.realpath(log) in [os.path.realpath(out / name) for name in FILE_NAMES]:
+    if any(is_same_file(log, out / name) for name in FILE_NAMES):
         raise click.ClickException(
             f"{log} would be overwritten by what is written to {out}; name another directory"
         )

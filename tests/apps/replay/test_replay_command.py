@@ -514,6 +514,10 @@ def test_results_never_overwrite_the_log(tmp_path: Path) -> None:
         f"would be overwritten by what is written to {tmp_path}; name another directory"
     )
     assert former.read_text() == '{"near": 1, "room": "hall"}\n'
+    log = tmp_path / "log.jsonl"
+    log.hardlink_to(former)
+    assert f"{log} would be overwritten by" in wrong(log, "--label", "room", "--out", tmp_path)
+    assert log.read_text() == '{"near": 1, "room": "hall"}\n'
 
 
 def test_directory_that_cannot_be_written_is_one_line(

@@ -392,7 +392,11 @@ def test_neither_log_nor_configuration_is_overwritten(log: Path, tmp_path: Path)
     config.write_text('[log]\nlabel = "room"\n')
     for file in (log, config):
         before = file.read_bytes()
-        assert "would be overwritten" in wrong(log, "--config", config, "--output", file)
+        other_name = tmp_path / f"{file.name}-too"
+        other_name.hardlink_to(file)
+        for output in (file, other_name):
+            message = wrong(log, "--config", config, "--output", output)
+            assert message == f"{file} would be overwritten; name another file"
         assert file.read_bytes() == before
 
 
