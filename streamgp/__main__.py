@@ -38,7 +38,8 @@ def main() -> NoReturn:
 
 def _main() -> NoReturn:
     """Run the command line, with hashes that are the same in every process."""
-    if os.getpid() == 1:  # of a container: signals end this process only if it handles them
+    # The first process of a container: signals end it only if it handles them.
+    if sys.platform != "win32" and os.getpid() == 1:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     from streamgp.cli import COMPLETE_VARIABLE
