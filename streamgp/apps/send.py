@@ -496,8 +496,8 @@ def _record(line: bytes, topic: TopicName | None, *, is_first: bool) -> Outgoing
     line = (line.removeprefix(BOM_UTF8) if is_first else line).rstrip(b"\r")
     if not line or line.isspace():
         return None
-    # A worker makes a dead letter of a later line.
-    if is_first and not is_object(line):
+    # A worker makes a dead letter, which says why, of a later line and of an object with a flaw.
+    if is_first and not line.lstrip().startswith(b"{"):
         raise ValueError(
             "the first line of standard input is no JSON object; expected lines of JSON (to send a "
             "log, such as CSV, give its name in place of -)"

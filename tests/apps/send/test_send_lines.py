@@ -177,6 +177,13 @@ def test_a_log_on_standard_input_is_not_taken_for_lines_of_json(
     assert not site.records("events")
 
 
+@pytest.mark.parametrize("first", [b' {"x":{"light":NaN}}', b'{"x":{"room":"B\xfcro"}}'])
+def test_a_first_line_with_a_flaw_holds_up_no_others(site: Site, first: bytes) -> None:
+    status, _, errors = site.call("send", "-", "--topic", "events", said=first + b"\n" + EVENT)
+    assert (status, errors[:14]) == (0, "2 records sent")
+    assert [record.value for record in site.records("events")] == [first, EVENT]
+
+
 def test_lines_before_one_that_cannot_be_sent_are_safe_and_not_sent_twice(site: Site) -> None:
     lines = [EVENT, EVENT, b'{"record":{"key":"a"}}', EVENT]
     status, _, errors = site.call("send", "-", said=b"\n".join(lines))
