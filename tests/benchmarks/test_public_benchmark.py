@@ -185,9 +185,14 @@ def test_they_are_fitted_again_when_the_labels_are_a_third_more():
     assert fitted == [2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29]  # before, a single label
 
 
-def test_a_number_may_be_larger_than_trees_can_take():
-    table = rivals.matrix([{"power": 1e300}, {"power": -np.inf}, {}])
-    assert np.isfinite(table.astype(np.float32)).ravel().tolist() == [True, True, False]
+def test_a_number_may_be_larger_than_others_can_take():
+    xs = [rivals.bounded({"power": value}) for value in (1e300, -np.inf, 1e300, 2.0)]
+    labels = ["hall", "kitchen", "hall", "hall"]
+    for name, build in (rivals.STREAMING | rivals.UNSURE).items():
+        predicted = rivals.streamed(build(), xs, labels, labels, lambda _i, _proba: True)
+        assert predicted[1] == "hall", name
+    for build in rivals.RETRAINED.values():
+        assert rivals.retrained(build, rivals.matrix(xs), labels, {0, 1})[2] == "hall"
 
 
 def test_answers_are_wrong_at_the_given_rate_and_never_another_label():
@@ -287,3 +292,11 @@ def test_numbers_that_were_kept_are_not_measured_again(folder, monkeypatch):
     measure(harness.Options(seed=2))
     assert len(played) == 5
     assert len({json.loads(line)[0] for line in kept.read_text().splitlines()}) == 4
+
+
+@pytest.mark.parametrize("line", ['["o/r/one.csv, room", {"events": 1', '{"benchmark": "public"}'])
+def test_a_line_that_is_cut_off_or_of_another_file_is_named(folder, line):
+    kept = folder / "kept.jsonl"
+    kept.write_text('["o/r/one.csv, room", {}]\n' + line)
+    with pytest.raises(SystemExit, match=r"^line 2 of .*kept\.jsonl is none .*; remove it"):
+        benchmark.measure(harness.Options(), logs=folder, kept=kept)

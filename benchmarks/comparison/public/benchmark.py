@@ -36,6 +36,7 @@ from benchmarks.comparison.public.rivals import (
     UNSURE,
     Predicted,
     SmallestMargin,
+    bounded,
     matrix,
     retrained,
     streamed,
@@ -102,7 +103,16 @@ def measure(options: Options, *, logs: Path | None = None, kept: Path | None = N
 
 
 def _read(kept: Path) -> dict[str, Numbers]:
-    return dict(map(json.loads, kept.read_text(encoding="utf-8").splitlines()))
+    done: dict[str, Numbers] = {}
+    for n, line in enumerate(kept.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            key, done[key] = json.loads(line)
+        except ValueError:
+            raise SystemExit(
+                f"line {n} of {kept} is none that --kept writes, or cut off; remove it, or name "
+                "another file"
+            ) from None
+    return done
 
 
 # --- a log
@@ -141,7 +151,7 @@ def _played(
     n_labels = min(counts.n_asked + counts.n_challenges, len(known))
     chosen = set(drawn("labels").sample(known, n_labels))
     answers = answered(truths, rate, drawn("errors"))
-    xs = [event.x for event in events]
+    xs = [bounded(event.x) for event in events]
 
     def scored(predicted: Predicted) -> float:
         return mean(predicted[i] == truths[i] for i in known)

@@ -25,6 +25,25 @@ Asks: TypeAlias = Callable[[int, dict[Any, float]], bool]
 """Whether the label of an event is wanted: a function of its number and predicted probabilities."""
 
 
+_LARGEST = 1e38
+"""Largest number of single precision, with which scikit-learn's trees compute."""
+
+
+def bounded(x: Features) -> Features:
+    """Return features without numbers that only `isgp()` can take: River's trees square them.
+
+    Examples
+    --------
+    >>> bounded({"light": 2, "power": 1e300, "door": "open"})
+    {'light': 2, 'power': 1e+38, 'door': 'open'}
+
+    """
+    return {
+        name: value if isinstance(value, str) else max(-_LARGEST, min(value, _LARGEST))
+        for name, value in x.items()
+    }
+
+
 def encoded(x: Features) -> dict[Any, float]:
     """Return features as numbers; a text becomes an indicator.
 
@@ -149,7 +168,6 @@ def streamed(
 # --- retrained
 
 _MORE = 1.35
-_LARGEST = 1e38  # of single precision, which trees compute with
 
 
 def _random_forest() -> Any:
@@ -187,8 +205,7 @@ def matrix(xs: Sequence[Features]) -> Array:
     rows = [encoded(x) for x in xs]
     numbers = {name for x in xs for name, value in x.items() if not isinstance(value, str)}
     absent = {name: np.nan if name in numbers else 0.0 for row in rows for name in row}
-    table = np.array([[row.get(name, absent[name]) for name in sorted(absent)] for row in rows])
-    return table.clip(-_LARGEST, _LARGEST)
+    return np.array([[row.get(name, absent[name]) for name in sorted(absent)] for row in rows])
 
 
 def retrained(
