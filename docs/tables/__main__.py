@@ -159,6 +159,79 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
             ),
         )
     ),
+    *(
+        ("docs/choosing.md", "public", where, words)
+        for where, words in (
+            ({"logs": "all", "wrong": "0%"}, "{n} tables and logs of github.com/"),
+            (
+                {"logs": "all", "wrong": "0%"},
+                "asked about {asked:.0f} events and challenged {challenges:.0f} answers",
+            ),
+            (
+                {"logs": "all", "wrong": "20%"},
+                "asked about {asked:.0f} and challenged {challenges:.0f} where 20 %",
+            ),
+            ({"logs": "labels last", "wrong": "0%"}, "Labels last on {n} of these logs"),
+            ({"logs": "others", "wrong": "0%"}, "for the {n} others"),
+            (
+                {"learner": "River ARF, asking", "logs": "all"},
+                "River's ARF is {behind_0%:.2f} and {behind_20%:.2f} behind instead of",
+            ),
+            (
+                {"learner": "River ARF", "logs": "all"},
+                "behind instead of {behind_0%:.2f} and {behind_20%:.2f},",
+            ),
+            (
+                {"learner": "River logistic regression, asking", "logs": "all"},
+                "logistic regression {behind_0%:.2f} and {behind_20%:.2f} instead of",
+            ),
+            (
+                {"learner": "River logistic regression", "logs": "all"},
+                "instead of {behind_0%:.2f} and {behind_20%:.2f}.",
+            ),
+            ({"learner": "the last answer", "logs": "all"}, "and the last answer on {ahead_both}"),
+            (
+                {"learner": "random forest, retrained", "logs": "all"},
+                "on at most {ahead_both} logs",
+            ),
+            (
+                {"learner": "River ARF, asking", "logs": "all"},
+                "on {ahead_both} if it is River's ARF that asks",
+            ),
+        )
+    ),
+    ("README.md", "public", {"logs": "all", "wrong": "0%"}, "On {n} public tables and logs,"),
+    (
+        "README.md",
+        "public",
+        {"learner": "River ARF", "logs": "all"},
+        "`isgp()` is {behind_0%:.2f} to",
+    ),
+    (
+        "README.md",
+        "public",
+        {"learner": "River Gaussian naive Bayes", "logs": "all"},
+        "to {behind_0%:.2f} more accurate than five learners",
+    ),
+    (
+        "README.md",
+        "public",
+        {"learner": "River ARF, asking", "logs": "all"},
+        "and {behind_0%:.2f} to {behind_20%:.2f} more than two",
+    ),
+    ("docs/measured.md", "public", {"logs": "all", "wrong": "0%"}, "on {n} public logs,"),
+    (
+        "docs/measured.md",
+        "public",
+        {"learner": "River ARF", "logs": "all"},
+        "River's ARF is {behind_0%:.2f} and {behind_20%:.2f} behind",
+    ),
+    (
+        "docs/measured.md",
+        "public",
+        {"learner": "River ARF, asking", "logs": "all"},
+        "{behind_0%:.2f} and {behind_20%:.2f} if it chooses them",
+    ),
     (
         "docs/choosing.md",
         "reservoir",

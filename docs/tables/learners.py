@@ -89,8 +89,45 @@ _PEERS_LOGS = each(
         "mean": "mean",
     },
 )
+_PUBLIC = each(
+    "learner",
+    "River ARF",
+    "River logistic regression",
+    "River nearest neighbours",
+    "River Hoeffding adaptive tree",
+    "River Gaussian naive Bayes",
+    "River ARF, asking",
+    "River logistic regression, asking",
+    "random forest, retrained",
+    "logistic regression, retrained",
+    "the last answer",
+    "the most frequent answer",
+)
 
 TABLES = {
+    "public": Table(
+        measured="public",
+        rows=_PUBLIC,
+        columns={
+            title: ({"logs": "all"}, template)
+            for title, template in {
+                "all answers right": "{behind_0%:.3f} ± {behind_0%_se:.3f}",
+                "ahead on": "{ahead_0%}",
+                "20 % wrong": "{behind_20%:.3f} ± {behind_20%_se:.3f}",
+                "ahead on, 20 %": "{ahead_20%}",
+                "on both": "{ahead_both}",
+            }.items()
+        },
+    ),
+    "public-kinds": Table(
+        measured="public",
+        rows=_PUBLIC,
+        columns={
+            f"{logs}, {how}": ({"logs": logs}, f"{{behind_{rate}:.2f}} ± {{behind_{rate}_se:.2f}}")
+            for logs in ("labels last", "others")
+            for how, rate in {"all right": "0%", "20 % wrong": "20%"}.items()
+        },
+    ),
     "hyperparameters": Table(
         measured="hyperparameters",
         rows={

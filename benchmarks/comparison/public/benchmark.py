@@ -3,7 +3,8 @@
 The logs are not part of streamgp. `python -m benchmarks.public --clones` prints the commands that
 fetch their repositories; run in an empty folder, they make the one that `--logs DIR` expects. Logs
 that are not there, or have changed, are left out. `--kept FILE` keeps the numbers of each log as it
-is done, and takes from there what is in it: so a run can be stopped, which takes about an hour.
+is done, and takes from there what is in it: so a run, which takes half an hour, can be stopped.
+Delete the file when the code has changed. Needs scikit-learn (the extra `[bench]`).
 
 Of each log, the first 1500 rows are played as recorded; answers come at once, and are all right or
 wrong in 20 % of the cases, uniformly over the other labels. The others learn as many labels as
