@@ -355,8 +355,8 @@ class Session:
 
     # --- assignment of partitions
     #
-    # New partitions are restored bit by bit, while those that are restored are processed. If there
-    # are none, or records of new ones have come, they are restored at once.
+    # New partitions are restored bit by bit, while those that are restored are processed, and the
+    # worker can be stopped. If records of new ones have come, they are restored at once.
 
     @property
     def _held(self) -> frozenset[int]:
@@ -391,7 +391,7 @@ class Session:
             self._metrics.note_assignment(lost)
         if not (is_next and gained == self._held):
             self._restore(gained, lost)
-        if not self._partitions or any(record.partition in gained for record in records):
+        if any(record.partition in gained for record in records):
             self._restore_on(inf)
         if not gained and self._metrics is not None:
             self._metrics.note_restored({})

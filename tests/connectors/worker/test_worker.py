@@ -738,6 +738,15 @@ def test_partitions_that_move_take_their_loops_with_them():
     assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
 
 
+def test_a_worker_that_is_stopped_while_it_restores_its_first_partitions_ends(monkeypatch, logged):
+    monkeypatch.setattr("connectors.worker.worker._SLICE_S", 0.0)  # one step at a time
+    topics, _, _ = to_compare()
+    work(topics)
+    n_restored = len(logged("restored"))
+    worker(topics).run(lambda: len(logged("assigned")) > n_restored)
+    assert len(logged("restored")) == n_restored
+
+
 def test_a_partition_is_restored_while_another_one_is_predicted(monkeypatch, caplog):
     monkeypatch.setattr("connectors.worker.worker._SLICE_S", 0.0)  # one step at a time
     caplog.set_level(logging.INFO, logger="streamgp.worker")
@@ -747,16 +756,19 @@ def test_a_partition_is_restored_while_another_one_is_predicted(monkeypatch, cap
     turns = iter(range(1000))
 
     def meanwhile():
+        told = [r.message for r in caplog.records if r.message in ("assigned", "restored")]
+        if "restored" not in told:  # its first partitions, step by step, too
+            return False
         turn = next(turns)
         if turn == 2:  # another worker comes, and is given a partition
             others.append(topics.client(group=GROUP, instance="other", max_records=1))
         elif turn == 4:
             others[0].close()
+        elif turn == 5:
             put(topics, *second)
-        told = [r.message for r in caplog.records if r.message in ("assigned", "restored")]
-        if turn > 4 and told[-1] == "assigned":
+        if turn > 5 and told[-1] == "assigned":
             served.append({r.partition for r in everything(topics, "predictions")[18:]})
-        return turn > 5 and idle(topics)()
+        return turn > 6 and idle(topics)()
 
     caplog.clear()
     worker(topics, batch=1).run(meanwhile)
