@@ -128,13 +128,10 @@ def read_recording(
         raise click.ClickException(
             f"no row of {path} could be used, the first because: {recording.rejected[0]}"
         )
-    try:
-        _check(recording, config)
-    except click.ClickException:  # perhaps because of these rows
-        tell_rejected(recording.rejected, len(recording.rejected))
-        raise
-    notes.show()
+    # First: perhaps the others cannot be used because of these rows.
     tell_rejected(recording.rejected, len(recording.rejected))
+    _check(recording, config)
+    notes.show()
     return recording
 
 
