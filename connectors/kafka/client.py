@@ -311,7 +311,7 @@ def is_late(error: BaseException) -> bool:
 
 
 def _is_misdated(error: BaseException) -> bool:
-    """Whether the broker refuses a time; of several records in a batch the client says how."""
+    """Whether the broker refuses times of records; of several in a batch only the text says so."""
     return isinstance(error, kafka_errors.InvalidTimestampError) or (
         isinstance(error, kafka_errors.InvalidRecordError) and "Timestamp" in str(error)
     )

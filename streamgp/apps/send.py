@@ -514,7 +514,7 @@ def _record(line: bytes, topic: TopicName | None, *, is_first: bool) -> Outgoing
     if topic not in ("events", "answers") and not is_object(line):
         raise ValueError(
             f"a line for {topic} is no JSON object, which every line is that streamgp watch "
-            "--follow prints: it was truncated or changed"
+            "--follow prints: it was truncated or changed; leave it out, or print the topic again"
         )
     read = from_line(topic, line)
     if read is None:
