@@ -243,8 +243,12 @@ class GroupConsumer:
             except kafka_errors.LogTruncationError as error:
                 if None in error.divergent_offsets.values():
                     raise  # the broker does not know the offset: the next start asks again
+                where = ", ".join(
+                    f"topic {topic} partition {number} from offset {at.offset}"
+                    for (topic, number), at in sorted(error.divergent_offsets.items())
+                )
                 raise RefusedError(
-                    f"inputs have lost their end, which was read already: {error}; {RESET_HINT}"
+                    f"inputs have lost their end, which was read already: {where}; {RESET_HINT}"
                 ) from error
         return {}
 

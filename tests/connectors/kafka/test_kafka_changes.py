@@ -7,7 +7,7 @@ import pytest
 
 from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
-from connectors.kafka.client_import import TopicPartition
+from connectors.kafka.client_import import TopicPartition, kafka_errors
 from connectors.kafka.topic_identity import Shape, check_mark, check_same, shape_of
 from connectors.topics import ALL_TOPICS, BrokerError, OffsetReset, RefusedError
 from connectors.worker.logging import ProgressReports, WorkerLog
@@ -284,6 +284,28 @@ def test_a_position_behind_the_end_is_refused(topics, group, admin, kafka_prefix
     with pytest.raises(RefusedError) as told:  # by `streamgp check`, before a worker is started
         topics.lags(group)
     assert str(told.value) == str(error)
+
+
+def test_an_end_that_an_election_has_lost_is_told_by_its_places(topics, group, kafka_prefix):
+    """As after an unclean one, where the broker tells a consumer up to where its log agrees."""
+    found = {
+        TopicPartition(kafka_prefix + topic, 0): committed_at(n)
+        for topic, n in (("events", 40), ("answers", 7))
+    }
+
+    def poll(**_):
+        raise kafka_errors.LogTruncationError(found)
+
+    with linked(topics, group) as link:
+        link._member._consumer.poll = poll
+        error = polled_to_its_end(link)
+    assert type(error) is RefusedError
+    assert str(error) == (
+        "inputs have lost their end, which was read already: "
+        f"topic {kafka_prefix}answers partition 0 from offset 7, "
+        f"topic {kafka_prefix}events partition 0 from offset 40; "
+        "say where to read on with kafka-consumer-groups.sh --reset-offsets"
+    )
 
 
 def committed_at(offset):
