@@ -50,7 +50,7 @@ def check_installed() -> None:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise click.ClickException(
-            f"the page needs {' and '.join(missing)}; install with: pip install 'streamgp[page]'"
+            f"the page needs {' and '.join(missing)}; install with: pip install {' '.join(missing)}"
         )
 
 

@@ -262,7 +262,7 @@ def check_installed() -> None:
         import prometheus_client  # noqa: F401 (whether it is there)
     except ImportError:
         raise ConfigError(
-            "observe.bind needs prometheus-client; install it with: pip install 'streamgp[metrics]'"
+            "observe.bind needs prometheus-client; install it with: pip install prometheus-client"
         ) from None
 
 

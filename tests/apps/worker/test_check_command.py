@@ -227,7 +227,7 @@ def test_metrics_without_their_package_are_wrong(
     status, found = checked(config)
     assert (status, list(found)) == (2, ["configuration"])
     assert found["configuration"][1] == (
-        "observe.bind needs prometheus-client; install it with: pip install 'streamgp[metrics]'"
+        "observe.bind needs prometheus-client; install it with: pip install prometheus-client"
     )
 
 
