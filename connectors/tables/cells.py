@@ -126,19 +126,19 @@ def has_decimal_commas(cells: Sequence[Any]) -> bool:
     return 2 * n > len(cells)
 
 
-def has_thousands_signs(cells: Sequence[Any]) -> bool:
-    """Return whether most cells are numbers whose thousands are separated.
+def first_with_thousands(cells: Sequence[Any]) -> str | None:
+    """Return the first number whose thousands are separated, None if most cells are no such number.
 
     Examples
     --------
-    >>> has_thousands_signs(["1.480,5", "1.473,8", "NA"]), has_thousands_signs(["1,234,567"])
-    (True, True)
-    >>> has_thousands_signs(["1,234"]), has_thousands_signs(["192.168.0.1"])
-    (False, False)
+    >>> first_with_thousands(["998,5", "1.480,5", "1.473,8"]), first_with_thousands(["1,234,567"])
+    ('1.480,5', '1,234,567')
+    >>> first_with_thousands(["1,234"]), first_with_thousands(["192.168.0.1"])
+    (None, None)
 
     """
-    n = sum(isinstance(cell, str) and _THOUSANDS.fullmatch(cell) is not None for cell in cells)
-    return 2 * n > len(cells)
+    found = [cell for cell in cells if isinstance(cell, str) and _THOUSANDS.fullmatch(cell)]
+    return found[0] if 2 * len(found) > len(cells) else None
 
 
 def first_with(sign: str, cells: Sequence[Any]) -> str | None:

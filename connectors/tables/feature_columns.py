@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from connectors.tables.cells import (
+    first_with_thousands,
     float_of_text,
     has_decimal_commas,
-    has_thousands_signs,
     has_units,
     integer_of_text,
     is_integer_text,
@@ -417,8 +417,8 @@ def why_no_numbers(name: str, cells: list[Any]) -> Iterator[tuple[str, str]]:
     """Yield why cells are no numbers although people read them as such, with the column's name."""
     if has_decimal_commas(cells):
         yield _COMMAS, name
-    if has_thousands_signs(cells):
-        yield _THOUSANDS, _with_example(name, cells[0])
+    if (example := first_with_thousands(cells)) is not None:
+        yield _THOUSANDS, _with_example(name, example)
     if has_units(cells):
         yield _WITH_UNIT, _with_example(name, cells[0])
 
