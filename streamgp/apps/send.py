@@ -394,7 +394,7 @@ def _rest(last: int, first: int, limit: int | None) -> str:
     if limit is None:
         return f"continue with --from {last + 1}"
     rest = first + limit - (last + 1)
-    return f"continue with --from {last + 1} --limit {rest}" if rest else "which is all"
+    return f"continue with --from {last + 1} --limit {rest}" if rest else "nothing is left to send"
 
 
 def _status_by(error: BrokerError) -> int:

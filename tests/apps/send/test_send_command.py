@@ -410,8 +410,16 @@ def test_what_is_not_safe_is_not_said_to_be() -> None:
     assert (one.sender.last, one.sender.safe) == (2, 0)
 
 
+@pytest.mark.parametrize(
+    ("options", "rest"),
+    [
+        ([], "continue with --from 3"),
+        (["--limit", "3"], "continue with --from 3 --limit 1"),
+        (["--limit", "2"], "nothing is left to send"),
+    ],
+)
 def test_interrupted_command_says_with_which_row_to_go_on(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, options: list[str], rest: str
 ) -> None:
     import signal
 
@@ -428,9 +436,9 @@ def test_interrupted_command_says_with_which_row_to_go_on(
 
     real = deskwork._Writer.send
     monkeypatch.setattr(deskwork._Writer, "send", send_some)
-    result = send()
+    result = send(*options)
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[-1] == "interrupted; continue with --from 3"
+    assert result.stderr.splitlines()[-1] == f"interrupted; {rest}"
     assert len(folder.events()) == 2
     assert done("--from", "3").startswith("2 events sent (rows 3 to 4)")
 
