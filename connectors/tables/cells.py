@@ -155,18 +155,22 @@ def first_with(sign: str, cells: Sequence[Any]) -> str | None:
     return next(found, None)
 
 
-def has_units(cells: Sequence[Any]) -> bool:
-    """Return whether most cells are numbers followed by one common unit.
+def first_with_unit(cells: Sequence[Any]) -> str | None:
+    """Return the first number with the unit of most cells, None if most have no common unit.
 
     Examples
     --------
-    >>> has_units(["3.4 kg", "12 kg", "n/a"]), has_units(["45%", "7%"]), has_units(["1st", "2nd"])
-    (True, True, False)
+    >>> first_with_unit(["0", "3.4 kg", "12 kg"]), first_with_unit(["45%", "7%", "n/a"])
+    ('3.4 kg', '45%')
+    >>> first_with_unit(["1st", "2nd"])
 
     """
-    texts = (cell for cell in cells if isinstance(cell, str) and not is_number(cell))
-    units = Counter(found[1] for cell in texts if (found := _WITH_UNIT.fullmatch(cell)))
-    return 2 * max(units.values(), default=0) > len(cells)
+    found: dict[str, list[str]] = {}
+    for cell in cells:
+        if isinstance(cell, str) and not is_number(cell) and (unit := _WITH_UNIT.fullmatch(cell)):
+            found.setdefault(unit[1], []).append(cell)
+    most = max(found.values(), key=len, default=[])
+    return most[0] if 2 * len(most) > len(cells) else None
 
 
 def recurring_text(cells: Sequence[Any]) -> str | None:

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from connectors.tables.cells import (
     first_with_thousands,
+    first_with_unit,
     float_of_text,
     has_decimal_commas,
-    has_units,
     integer_of_text,
     is_integer_text,
     is_missing,
@@ -419,8 +419,8 @@ def why_no_numbers(name: str, cells: list[Any]) -> Iterator[tuple[str, str]]:
         yield _COMMAS, name
     if (example := first_with_thousands(cells)) is not None:
         yield _THOUSANDS, _with_example(name, example)
-    if has_units(cells):
-        yield _WITH_UNIT, _with_example(name, cells[0])
+    if (example := first_with_unit(cells)) is not None:
+        yield _WITH_UNIT, _with_example(name, example)
 
 
 def _with_example(name: str, cell: Any) -> str:
