@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import suppress
-from math import inf
 from time import monotonic, perf_counter
 
 from connectors.stalls import WakingClock
@@ -60,10 +59,15 @@ _MOST_TOLD = 5
 """The largest number of failures of one kind, of one batch, with lines of their own."""
 # Duration of a part of a restoration, between two batches of the partitions that are restored.
 _SLICE_S = 0.1
+_LOOK_S = 1.0  # between two questions whether to stop, while all partitions are being restored
 # Number of first events whose features are looked through for numbers that come as texts.
 _LOOKED_THROUGH = 100
 # What some encoders write for floats that JSON does not have, such as Java's Jackson.
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+
+
+class _StoppedError(Exception):
+    """The worker was told to stop while it restored what it needs to process what it has read."""
 
 
 class Stopwatch:
@@ -89,6 +93,8 @@ class Session:
         The topics, of which it is a client until it is closed.
     recent
         For each recent input, whether it was unusable; owned by the worker.
+    should_stop
+        Asked now and then during a long restoration.
 
     """
 
@@ -110,6 +116,7 @@ class Session:
         clock: Callable[[], float],
         recent: deque[bool],
         metrics: WorkerMetrics | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         client = self._client = topics.client(
             group=settings.group, instance=settings.instance, max_records=settings.batch
@@ -118,6 +125,7 @@ class Session:
         self._settings = settings
         self._clock = clock
         self._recent = recent
+        self._should_stop = should_stop
         self._names = topics.names()
         self._metrics = metrics
         self._hidden = HiddenLabels()
@@ -148,7 +156,14 @@ class Session:
         self._moved_at = self._awake()
 
     def turn(self) -> None:
-        """Poll once, and process the records and everything that is due."""
+        """Poll once, and process the records and everything that is due.
+
+        Raises
+        ------
+        _StoppedError
+            If `should_stop` is true before everything is restored that is needed for the records.
+
+        """
         self._log.show_life()
         self._restore_on(_SLICE_S)
         watch = Stopwatch()
@@ -355,8 +370,8 @@ class Session:
 
     # --- assignment of partitions
     #
-    # New partitions are restored bit by bit, while those that are restored are processed, and the
-    # worker can be stopped. If records of new ones have come, they are restored at once.
+    # New partitions are restored bit by bit, while those that are restored are processed. If there
+    # are none, or records of new ones have come, they are restored at once.
 
     @property
     def _held(self) -> frozenset[int]:
@@ -391,8 +406,8 @@ class Session:
             self._metrics.note_assignment(lost)
         if not (is_next and gained == self._held):
             self._restore(gained, lost)
-        if any(record.partition in gained for record in records):
-            self._restore_on(inf)
+        if not self._partitions or any(record.partition in gained for record in records):
+            self._restore_at_once()
         if not gained and self._metrics is not None:
             self._metrics.note_restored({})
         return True
@@ -402,6 +417,13 @@ class Session:
         if self._restoration is not None:
             self._restoration.close(lost)
         self._restoration = Restoration(self._restorer, numbers) if numbers else None
+
+    def _restore_at_once(self) -> None:
+        self._restore_on(_LOOK_S)
+        while self._restoration is not None:
+            if self._should_stop():
+                raise _StoppedError
+            self._restore_on(_LOOK_S)
 
     def _restore_on(self, for_s: float) -> None:
         """Continue for about so many seconds to restore partitions, if there are any."""
@@ -550,10 +572,12 @@ class Worker:
             clock=self._clock,
             recent=self._recent,
             metrics=self._metrics,
+            should_stop=should_stop,
         )
         try:
-            while not should_stop():
-                session.turn()
+            with suppress(_StoppedError):
+                while not should_stop():
+                    session.turn()
             if self._settings.leave:
                 session.leave()  # first: others wait for the partitions, not for snapshots
             session.save_all()

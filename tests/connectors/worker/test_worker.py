@@ -738,13 +738,23 @@ def test_partitions_that_move_take_their_loops_with_them():
     assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
 
 
-def test_a_worker_that_is_stopped_while_it_restores_its_first_partitions_ends(monkeypatch, logged):
-    monkeypatch.setattr("connectors.worker.worker._SLICE_S", 0.0)  # one step at a time
-    topics, _, _ = to_compare()
+@pytest.mark.parametrize("comes_first", ["stop", "events"])
+def test_a_worker_that_is_stopped_while_it_restores_its_first_partitions_ends(
+    monkeypatch, logged, comes_first
+):
+    topics, calm, second = to_compare()
     work(topics)
     n_restored = len(logged("restored"))
-    worker(topics).run(lambda: len(logged("assigned")) > n_restored)
+    if comes_first == "events":
+        put(topics, *second)
+    with monkeypatch.context() as patch:
+        patch.setattr("connectors.worker.worker._LOOK_S", 0.0)  # it asks after each step
+        worker(topics).run(lambda: len(logged("assigned")) > n_restored)
     assert len(logged("restored")) == n_restored
+    if comes_first == "stop":
+        put(topics, *second)
+    work(topics)
+    assert sorted(map(repr, contents(topics))) == sorted(map(repr, contents(calm)))
 
 
 def test_a_partition_is_restored_while_another_one_is_predicted(monkeypatch, caplog):
@@ -756,19 +766,16 @@ def test_a_partition_is_restored_while_another_one_is_predicted(monkeypatch, cap
     turns = iter(range(1000))
 
     def meanwhile():
-        told = [r.message for r in caplog.records if r.message in ("assigned", "restored")]
-        if "restored" not in told:  # its first partitions, step by step, too
-            return False
         turn = next(turns)
         if turn == 2:  # another worker comes, and is given a partition
             others.append(topics.client(group=GROUP, instance="other", max_records=1))
         elif turn == 4:
             others[0].close()
-        elif turn == 5:
             put(topics, *second)
-        if turn > 5 and told[-1] == "assigned":
+        told = [r.message for r in caplog.records if r.message in ("assigned", "restored")]
+        if turn > 4 and told[-1] == "assigned":
             served.append({r.partition for r in everything(topics, "predictions")[18:]})
-        return turn > 6 and idle(topics)()
+        return turn > 5 and idle(topics)()
 
     caplog.clear()
     worker(topics, batch=1).run(meanwhile)
