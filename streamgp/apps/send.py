@@ -442,10 +442,11 @@ def send_lines(
                 raise
             sender.flush()
         except (BrokerError, ValueError) as error:
-            tell(
-                f"Error: {' '.join(str(error).split())}; the first {number(sender.safe, 'line')} "
-                f"of the input are safe, continue with: tail -n +{sender.safe + 1}"
+            rest = (
+                f"; the first {number(sender.safe, 'line')} of the input are safe, continue with: "
+                f"tail -n +{sender.safe + 1}"
             )
+            tell(f"Error: {' '.join(str(error).split())}{rest if sender.safe else ''}")
             return _status_by(error) if isinstance(error, BrokerError) else WRONG_USE
         seconds = time.monotonic() - started_at
         tell(f"{number(sender.n_sent, 'record')} sent in {seconds:.1f} s")

@@ -173,7 +173,7 @@ def test_a_log_on_standard_input_is_not_taken_for_lines_of_json(
 ) -> None:
     status, _, errors = site.call("send", "-", *options, said=b"\xef\xbb\xbflight,room\n1,hall\n")
     assert status == 2
-    assert "(to send a log, such as CSV, give its name in place of -)" in errors
+    assert errors.endswith("(to send a log, such as CSV, give its name in place of -)\n")
     assert not site.records("events")
 
 
