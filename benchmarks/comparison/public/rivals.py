@@ -205,13 +205,14 @@ def matrix(xs: Sequence[Features]) -> Array:
     rows = [encoded(x) for x in xs]
     numbers = {name for x in xs for name, value in x.items() if not isinstance(value, str)}
     absent = {name: np.nan if name in numbers else 0.0 for row in rows for name in row}
-    return np.array([[row.get(name, absent[name]) for name in sorted(absent)] for row in rows])
+    columns = sorted(absent.items())
+    return np.array([[row.get(name, without) for name, without in columns] for row in rows])
 
 
 def retrained(
     build: Callable[[], Any], X: Array, answers: Sequence[str | None], learned: Collection[int]
 ) -> Predicted:
-    """Return what a classifier of scikit-learn predicts, which is fitted anew now and then.
+    """Return what a classifier of scikit-learn predicts, which is fitted again now and then.
 
     Parameters
     ----------
