@@ -99,8 +99,7 @@ def _host_names(
 @click.option(
     "--plain-http",
     is_flag=True,
-    help="Serve other machines without TLS. Use it only on a private network that nobody can "
-    "eavesdrop on.",
+    help="Serve other machines without TLS. Use it only on a private network without eavesdroppers.",
 )
 @click.option(
     "--host",
