@@ -99,7 +99,8 @@ def _host_names(
 @click.option(
     "--plain-http",
     is_flag=True,
-    help="Serve other machines without TLS. Use it only on a private network without eavesdroppers.",
+    help="Serve other machines without TLS. Use it only on a private network without "
+    "eavesdroppers.",
 )
 @click.option(
     "--host",
