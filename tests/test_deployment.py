@@ -1,4 +1,4 @@
-"""The guide for deployments says what the code does."""
+"""The pages for operators say what the code does."""
 
 import configparser
 import json
@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 import connectors
@@ -17,11 +18,12 @@ from streamgp.config import load
 from tests.helpers import exit_statuses
 from tests.helpers.documents import rows, section
 
-GUIDE = Path(__file__).parents[1] / "docs" / "deployment.md"
-if not GUIDE.is_file():
+DOCS = Path(__file__).parents[1] / "docs"
+if not DOCS.is_dir():
     pytest.skip("docs/ is not beside the tests", allow_module_level=True)
 
-TEXT = GUIDE.read_text(encoding="utf-8")
+PAGES = ("deployment", "sizing", "monitoring", "operating", "troubleshooting", "changes")
+TEXT = "\n".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 SOURCES = [
     path.read_text(encoding="utf-8")
     for package in (streamgp, connectors)
@@ -70,17 +72,17 @@ def test_the_line_of_a_log_has_fields_that_exist():
 
 @pytest.mark.parametrize("block", blocks("toml"))
 def test_configurations_are_valid(block):
-    assert load.parse_worker(block, source="the guide").broker is not None
+    assert load.parse_worker(block, source="a page").broker is not None
 
 
+LINES = [line.removeprefix("$ ") for block in blocks("console") for line in block.splitlines()]
 COMMANDS = sorted(
     {
-        line.removeprefix("$ ")
-        for block in blocks("console")
-        for line in block.splitlines()
-        if line.startswith("streamgp ")
+        command
+        for line in [*LINES, *re.findall(r"`([^`]*)`", TEXT)]
+        for command in line.partition("  #")[0].split(" | ")
+        if re.match("streamgp [a-z]", command)
     }
-    | set(re.findall(r"`(streamgp [a-z][^`]*)`", TEXT))
 )
 
 
@@ -88,5 +90,8 @@ COMMANDS = sorted(
 def test_commands_exist_with_their_options(line):
     _, name, *words = shlex.split(line)
     command = cli.commands[name]
-    known = {option for parameter in command.params for option in parameter.opts}
+    parts = [command]
+    if isinstance(command, click.Group):
+        parts += [command.commands[word] for word in words if word in command.commands]
+    known = {option for part in parts for given in part.params for option in given.opts}
     assert [word for word in words if word.startswith("--") and word not in known] == []

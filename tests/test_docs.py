@@ -97,7 +97,7 @@ def test_topics_and_files_are_those_of_the_code():
 
 CONFIGURATION = (DOCS / "configuration.md").read_text(encoding="utf-8")
 LOGS = (DOCS / "logs.md").read_text(encoding="utf-8")
-DEPLOYMENT = (DOCS / "deployment.md").read_text(encoding="utf-8")
+TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
 SECTIONS = {
     "Top level": settings.WorkerConfig,
     "[learner]": settings.Learner,
@@ -287,7 +287,8 @@ def test_the_commands_for_other_formats_make_a_log(tmp_path, what):
 
 
 def test_the_exit_statuses_of_a_worker_are_listed():
-    table = re.findall(r"^\| (\d+) \|", section(DEPLOYMENT, "Exit status of a worker"), re.M)
+    text = section(TROUBLESHOOTING, "Exit status of a worker")
+    table = re.findall(r"^\| (\d+) \|", text, re.M)
     assert [int(status) for status in table] == list(exit_statuses.OF_A_WORKER)
 
 

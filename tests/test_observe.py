@@ -60,7 +60,7 @@ def test_labels_in_expressions_are_those_of_the_metrics():
 
 
 def test_every_alert_is_documented():
-    guide = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(Streamgp\w+)` \|", guide, re.M)
     assert listed == re.findall(r"- alert: (\w+)", ALERTS)
 

@@ -192,7 +192,7 @@ def test_names_follow_the_rules_of_prometheus() -> None:
 
 
 def test_every_metric_is_documented_with_its_labels() -> None:
-    path = DOCS / "operating.md"
+    path = DOCS / "monitoring.md"
     if not path.is_file():
         pytest.skip("docs/ is not beside the tests")
     text = path.read_text(encoding="utf-8")
