@@ -451,7 +451,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
 
         By the method of `streamgp.common.annotator_em.estimate_mean`, from the latest 2000 answers
         on record: each is judged by the learner's belief about its event given all others.
-        Challenges depend on `error_rate` instead, which is more cautious (docs/annotators.md).
+        Challenges depend on `error_rate` instead, which is more cautious
+        (docs/annotators-measured.md).
 
         Examples
         --------
