@@ -562,7 +562,7 @@ def test_service_worker_keeps_every_file_of_the_shell() -> None:
     assert set(re.findall(r'"([^"]+)"', kept[1])) == there - left_out
 
 
-# What is tempting, and newer than the oldest browsers in docs/annotating.md: one such expression
+# What is tempting, and newer than the oldest browsers in docs/page.md: one such expression
 # costs them a rule of the style sheet, or the whole page.
 TOO_NEW = (
     r"\(\?<[=!]",
