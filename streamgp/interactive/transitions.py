@@ -1,6 +1,6 @@
 """The transition table of the conversation about one event, as data.
 
-`TABLE` is what the moderator executes, what `docs/messages.md` prints, and what the tests play
+`TABLE` is what the moderator executes, what `docs/conversation.md` prints, and what the tests play
 cell by cell. Each row says what an input does in some states: the next state, and the messages.
 
 """

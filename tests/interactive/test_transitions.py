@@ -360,7 +360,7 @@ def documented():
 
 
 def test_the_documentation_prints_the_table():
-    path = Path(__file__).parents[2] / "docs/messages.md"
+    path = Path(__file__).parents[2] / "docs/conversation.md"
     if not path.is_file():
         pytest.skip("docs/ is not beside the tests")
     assert documented() in path.read_text(encoding="utf-8"), "print documented() there"
