@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from connectors.broker import Received, Source
 from connectors.tables.log_source import LogSource, WindowedLog
 from streamgp.apps.console import in_one_line, tell
 from streamgp.common.printable import path_text
@@ -59,6 +60,86 @@ def open_log(path: Path, config: Config, notes: Notes, *, source: str) -> LogSou
     windows = build_windows(config, label="truth", source=source)
     rows = open_rows(path, config, notes)
     return rows if windows is None else WindowedLog(rows, windows, notes)
+
+
+class RepeatedLog:
+    """A log that several replays read: windows over its rows are cut once, and stay in memory.
+
+    Rows without windows are read from the file again.
+
+    Parameters
+    ----------
+    path
+        The log.
+    source
+        The configuration file, for error messages.
+
+    """
+
+    def __init__(self, path: Path, *, source: str) -> None:
+        self.path = path
+        self.source = source
+        self._cut: _CutWindows | None = None
+
+    def open(self, config: Config, notes: Notes) -> LogSource | _CutWindows | _KeptWindows:
+        """Open it from its start, for one of several configurations that read it alike.
+
+        They have the same sections `[log]` and `[windows]`. The notes of the reader come once.
+        """
+        if self._cut is not None and self._cut.exhausted:
+            return _KeptWindows(self._cut.polled)
+        log = open_log(self.path, config, notes, source=self.source)
+        if isinstance(log, LogSource):
+            return log
+        self._cut = _CutWindows(log)
+        return self._cut
+
+
+class _CutWindows(Source):
+    """Windows over a log's rows, kept as they are cut."""
+
+    def __init__(self, log: WindowedLog) -> None:
+        self._log = log
+        self.polled: list[list[Received]] = []
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:
+        received = self._log.poll(timeout_s)
+        self.polled.append(received)
+        return received
+
+    @property
+    def exhausted(self) -> bool:
+        return self._log.exhausted
+
+    @property
+    def progress(self) -> float:
+        return self._log.progress
+
+    def close(self) -> None:
+        self._log.close()
+
+
+class _KeptWindows(Source):
+    """Windows that have been cut before."""
+
+    def __init__(self, polled: Sequence[list[Received]]) -> None:
+        self._polled = polled
+        self._n = 0
+
+    def poll(self, timeout_s: float = 0.0) -> list[Received]:  # noqa: ARG002
+        self._n += 1
+        return self._polled[self._n - 1]
+
+    @property
+    def exhausted(self) -> bool:
+        return self._n == len(self._polled)
+
+    @property
+    def progress(self) -> float:
+        return self._n / len(self._polled)
+
+    def close(self) -> None:
+        """Do nothing."""
 
 
 def open_rows(path: Path, config: Config, notes: Notes) -> LogSource:

@@ -31,6 +31,7 @@ from streamgp.apps.gc_tuning import seldom_collected
 from streamgp.apps.recorded_logs import (
     N_REASONS_SHOWN,
     Notes,
+    RepeatedLog,
     check_rereadable,
     open_log,
     tell_rejected,
@@ -154,10 +155,9 @@ class ReplaySink:
 
 
 def play_log(
-    path: Path,
+    log: RepeatedLog,
     config: Config,
     *,
-    source: str,
     on_event: Callable[[int, float], None],
     notes: Notes | None = None,
     sink: ReplaySink | None = None,
@@ -172,13 +172,13 @@ def play_log(
         Notes of the log's reader, which are shown; None to show none.
 
     """
-    with closing(open_log(path, config, notes or Notes(), source=source)) as log:
-        loop = build.build_loop(config, source=source)
+    with closing(log.open(config, notes or Notes())) as events:
+        loop = build.build_loop(config, source=log.source)
         if notes is not None:
             notes.show()
-        replay = Replay(loop, log, build.build_annotator(config), sink, target=config.target)
+        replay = Replay(loop, events, build.build_annotator(config), sink, target=config.target)
         with seldom_collected(), warnings_as_notes():
-            played = replay.run(on_event=lambda n: on_event(n, log.progress))
+            played = replay.run(on_event=lambda n: on_event(n, events.progress))
     return replace(played, drifts=drifts_of(loop, played.by_key))
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scipy.special import stdtrit
 
 from streamgp.apps.console import DONE, INTERRUPTED, number, progress, tell
-from streamgp.apps.recorded_logs import Notes, check_rereadable
+from streamgp.apps.recorded_logs import Notes, RepeatedLog, check_rereadable
 from streamgp.apps.replay.engine import Played
 from streamgp.apps.replay.results import learner_name
 from streamgp.apps.replay.run import play_log
@@ -51,12 +51,13 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
 
     """
     check_rereadable(path, needed_by="--seeds")
+    log = RepeatedLog(path, source=source)
     runs: dict[str, list[RunStatistics]] = {}
     n_drifts: list[int] = []
     for n in range(n_seeds):
         # Those of the first replay only: all read the same log.
         notes = None if n else Notes()
-        for name, played in _replays(path, seeded(config, config.seed + n), source, notes):
+        for name, played in _replays(log, seeded(config, config.seed + n), notes):
             if played.result.interrupted:
                 tell("interrupted; nothing is shown for only some of the runs")
                 return INTERRUPTED
@@ -99,16 +100,14 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
-def _replays(
-    path: Path, config: Config, source: str, notes: Notes | None
-) -> Iterator[tuple[str, Played]]:
+def _replays(log: RepeatedLog, config: Config, notes: Notes | None) -> Iterator[tuple[str, Played]]:
     """Run the learner, and the baselines that learn, with one seed."""
-    played = play_seed(path, config, source, notes=notes)
+    played = play_seed(log, config, notes=notes)
     yield learner_name(config), played
     unlimited = section("budget", "unlimited")
     told = replace(config, budget=unlimited, total_budget=unlimited, questions=Questions())
     at_random = section("query", "random", rate=played.statistics.label_rate or 0.0)
-    yield AT_RANDOM, play_seed(path, replace(told, query=at_random), source)
+    yield AT_RANDOM, play_seed(log, replace(told, query=at_random))
     everything = replace(
         told,
         query=section("query", "always"),
@@ -116,11 +115,11 @@ def _replays(
         annotator=Annotator(),
         annotators={},
     )
-    yield ALL_CLEAN, play_seed(path, everything, source)
+    yield ALL_CLEAN, play_seed(log, everything)
 
 
 def play_seed(
-    path: Path, config: Config, source: str, *, notes: Notes | None = None, of: str = ""
+    log: RepeatedLog, config: Config, *, notes: Notes | None = None, of: str = ""
 ) -> Played:
     """Replay a log once.
 
@@ -128,7 +127,7 @@ def play_seed(
     ----------
     config
         A configuration returned by `seeded`.
-    source, notes
+    notes
         As for `play_log`.
     of
         Prefix of the progress line.
@@ -145,9 +144,8 @@ def play_seed(
     """
     with progress() as show:
         played = play_log(
-            path,
+            log,
             config,
-            source=source,
             notes=notes,
             on_event=lambda n, share: show(f"{of}seed {config.seed}: {number(n, 'event')}", share),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from streamgp.apps.console import DONE, INTERRUPTED, WRONG_USE, progress, tell
-from streamgp.apps.recorded_logs import Notes, open_log
+from streamgp.apps.recorded_logs import Notes, RepeatedLog
 from streamgp.apps.replay.engine import Played
 from streamgp.apps.replay.run import ReplaySink, play_log
 from streamgp.common.printable import path_text
@@ -120,7 +120,7 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     check_alike(configs)
     for file, config in configs:  # before the first run takes its time
         build.build_model(config, source=str(file))
-        open_log(path, config, Notes(), source=str(file)).close()
+        RepeatedLog(path, source=str(file)).open(config, Notes()).close()
     names = _names([file for file, _ in configs])
     runs: list[tuple[str, Played]] = []
     rejected: list[str] = []
@@ -131,7 +131,8 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
                 show(name, (before + share) / len(configs))
 
             sink = ReplaySink(None)
-            played = play_log(path, config, source=str(file), sink=sink, on_event=on_event)
+            log = RepeatedLog(path, source=str(file))
+            played = play_log(log, config, sink=sink, on_event=on_event)
             for _, reason in sink.reasons[:1]:
                 n_rejected = played.statistics.n_rejected
                 rejected.append(f"{name}: {n_rejected} rejected, the first: {reason}")

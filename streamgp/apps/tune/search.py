@@ -15,6 +15,7 @@ from msgspec.structs import replace as changed
 
 from connectors.storage.snapshots import state_error
 from streamgp.apps.console import DONE, INTERRUPTED, Show, aligned, number, progress, tell
+from streamgp.apps.recorded_logs import RepeatedLog
 from streamgp.apps.replay.seeds import play_seed, seeded
 from streamgp.apps.tune import MOST
 from streamgp.apps.tune.scoring import (
@@ -360,14 +361,15 @@ def search(
     )
     if recording.n_rows == config.log.limit:
         click.echo(f"the log was read up to row {recording.n_rows}; --limit N reads more")
-    replayed = _replayed(path, config, final, source=source)
+    log = RepeatedLog(path, source=source)
+    replayed = _replayed(log, config, final)
     if replayed is None:
         tell("interrupted; nothing is shown or written for only some of the replays")
         return INTERRUPTED
     best = best_of(replayed)
     _show_best(replayed, best)
-    is_done = _show_more_and_fewer(path, config, best, source=source) and _propose_per_day(
-        path, config, best, recording, source=source
+    is_done = _show_more_and_fewer(log, config, best) and _propose_per_day(
+        log, config, best, recording
     )
     if output is not None:
         _write(output, config, best, n_tried=len(trials))
@@ -387,9 +389,7 @@ def _trials(bench: _Bench, tried: Sequence[Learner]) -> tuple[list[Trial], bool]
     return trials, False
 
 
-def _replayed(
-    path: Path, config: Config, final: Sequence[Trial], *, source: str
-) -> list[Trial] | None:
+def _replayed(log: RepeatedLog, config: Config, final: Sequence[Trial]) -> list[Trial] | None:
     """Replay a log with the learners of some trials and the rules of the configuration.
 
     Returns
@@ -400,19 +400,19 @@ def _replayed(
     found = []
     for i, trial in enumerate(final):
         one = changed(config, learner=trial.learner)
-        replayed = _means(path, one, source, of=f"replay {i + 1} of {len(final)}, ")
+        replayed = _means(log, one, of=f"replay {i + 1} of {len(final)}, ")
         if replayed is None:
             return None
         found.append(replace(trial, replayed=replayed))
     return found
 
 
-def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | None:
+def _means(log: RepeatedLog, config: Config, *, of: str) -> Replayed | None:
     """Return the means over replays with several seeds; None after Ctrl-C."""
     runs: list[RunStatistics] = []
     try:
         for n in range(N_SEEDS):
-            played = play_seed(path, seeded(config, config.seed + n), source, of=of)
+            played = play_seed(log, seeded(config, config.seed + n), of=of)
             if played.result.interrupted:
                 return None
             runs.append(played.statistics)
@@ -427,7 +427,7 @@ def _means(path: Path, config: Config, source: str, *, of: str) -> Replayed | No
     )
 
 
-def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str) -> bool:
+def _show_more_and_fewer(log: RepeatedLog, config: Config, best: Trial) -> bool:
     """Report what the best learner gains and loses if it asks more and fewer questions.
 
     Nothing is reported if the rule has no `c` that says how many, if that is 0, or if a limit is
@@ -444,7 +444,7 @@ def _show_more_and_fewer(path: Path, config: Config, best: Trial, *, source: str
     for factor in FACTORS_OF_C:
         c = factor * given
         asked = changed(config, learner=best.learner, query=changed(query, c=c))
-        found = _means(path, asked, source, of=f"replay with c = {c:g}, ")
+        found = _means(log, asked, of=f"replay with c = {c:g}, ")
         if found is None:
             tell("interrupted; what more and fewer questions bring is not shown")
             return False
@@ -466,9 +466,7 @@ def _is_limited(config: Config) -> bool:
     return any((budget and budget.rule()) not in no_limits for budget in budgets)
 
 
-def _propose_per_day(
-    path: Path, config: Config, best: Trial, recording: Recording, *, source: str
-) -> bool:
+def _propose_per_day(log: RepeatedLog, config: Config, best: Trial, recording: Recording) -> bool:
     """Report how many questions a day the best learner asks, and its results with that as a limit.
 
     Nothing is reported if events have no time or those of a key span less than two days on average,
@@ -481,7 +479,7 @@ def _propose_per_day(
     assert best.replayed is not None
     n = max(1, math.ceil(best.replayed.n_labels / days))
     limited = changed(config, learner=best.learner, questions=changed(config.questions, per_day=n))
-    found = _means(path, limited, source, of="replay with a limit, ")
+    found = _means(log, limited, of="replay with a limit, ")
     if found is None:
         tell("interrupted; no limit of questions a day is proposed")
         return False

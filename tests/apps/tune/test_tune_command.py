@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from streamgp.apps.recorded_logs import RepeatedLog
 from streamgp.apps.tune import search
 from streamgp.cli import tune as command
 from streamgp.config.load import load
@@ -258,8 +259,8 @@ def test_ctrl_c_after_the_best_was_found_keeps_it(
 ) -> None:
     play_seed: Callable[..., Any] = search.play_seed
 
-    def interrupted(path: Path, config: Config, source: str, **options: Any) -> Any:
-        played = play_seed(path, config, source, **options)
+    def interrupted(log: RepeatedLog, config: Config, **options: Any) -> Any:
+        played = play_seed(log, config, **options)
         if config.query is None:  # not with another `c`
             return played
         if while_it_starts:
