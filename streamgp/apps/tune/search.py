@@ -246,6 +246,35 @@ def best_of(replayed: Sequence[Trial]) -> Trial:
     return max(good, key=lambda pair: pair[0])[1]
 
 
+def edges(best: Learner, tried: Sequence[Learner]) -> list[str]:
+    """Return a line for each setting of the best learner at an end of three or more values tried.
+
+    Examples
+    --------
+    >>> low, high, higher = (Learner(noise_variance=v, length_scale=2.0) for v in (0.1, 0.5, 1.0))
+    >>> edges(low, [low, high, higher])
+    ['its noise variance is the smallest tried; a smaller one may be better: --noise-variances']
+    >>> edges(high, [low, high, higher])
+    []
+
+    """
+    lines = []
+    for name, option in (
+        ("length_scale", "--length-scales"),
+        ("noise_variance", "--noise-variances"),
+    ):
+        values = {getattr(learner, name) for learner in tried} - {None}
+        value = getattr(best, name)
+        for end, most, more in (
+            (min, "smallest", "a smaller"),
+            (max, "largest", "a larger"),
+        ):
+            if len(values) > 2 and value == end(values):
+                what = name.replace("_", " ")
+                lines.append(f"its {what} is the {most} tried; {more} one may be better: {option}")
+    return lines
+
+
 def trials_text(ranked: Sequence[Trial]) -> str:
     """Return the table of the best trials and the configured one."""
     shown = [t for i, t in enumerate(ranked) if i < N_SHOWN or t.is_given]
@@ -368,6 +397,8 @@ def search(
         return INTERRUPTED
     best = best_of(replayed)
     _show_best(replayed, best)
+    for line in edges(best.learner, [trial.learner for trial in trials]):
+        click.echo(line)
     is_done = _show_more_and_fewer(log, config, best) and _propose_per_day(
         log, config, best, recording
     )

@@ -18,6 +18,7 @@ from streamgp.apps.tune.search import (
     Trial,
     best_of,
     candidates,
+    edges,
     finalists,
     ranking,
 )
@@ -39,6 +40,19 @@ def test_values_lie_around_the_length_scale_of_the_configuration() -> None:
     tried = candidates(config, 2.0)
     assert {learner.length_scale for learner in tried} == {0.75, 1.5, 3.0, 6.0, 12.0}
     assert {learner.max_points for learner in tried} == {"all"}
+
+
+def test_the_best_at_an_edge_of_what_was_tried_is_said() -> None:
+    tried = candidates(Config(), 2.0)
+    told = {(each.length_scale, each.noise_variance): edges(each, tried) for each in tried}
+    assert sum(map(bool, told.values())) == 25 - 9
+    assert told[None, 0.5] == told[4.0, 0.1] == []
+    assert told[8.0, 0.02] == [
+        "its length scale is the largest tried; a larger one may be better: --length-scales",
+        "its noise variance is the smallest tried; a smaller one may be better: --noise-variances",
+    ]
+    one = candidates(Config(), 2.0, length_scales=[1.0], noise_variances=[0.1])
+    assert [edges(each, one) for each in one] == [[], []]  # two values are no range
 
 
 def test_of_a_kernel_with_length_scales_of_its_own_only_the_noise_is_tried() -> None:
