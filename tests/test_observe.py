@@ -117,6 +117,8 @@ tests:
         values: 0x60
       - series: streamgp_broker_away_seconds{ONE}
         values: 0 40 0x60
+      - series: streamgp_missed_inputs_total{ONE}
+        values: 0x60
       - series: streamgp_oldest_question_age_seconds{ONE}
         values: 3600x60
       - series: streamgp_quarantined_annotators{ONE, annotator=""}
@@ -131,6 +133,7 @@ tests:
       - {eval_time: 25m, alertname: StreamgpDeadLetters}
       - {eval_time: 25m, alertname: StreamgpStuckPartition}
       - {eval_time: 25m, alertname: StreamgpOldQuestion}
+      - {eval_time: 25m, alertname: StreamgpMissedInputs}
   - interval: 30s  # everything goes wrong
     input_series:
       - series: up{job="streamgp", instance="dead"}
@@ -209,6 +212,19 @@ tests:
         exp_alerts:
           - exp_labels: {severity: warning, job: streamgp, topic: events, partition: "0"}
             exp_annotations: {summary: events partition 0 has records but delivers none}
+  - interval: 30s  # inputs were missed as workers started, and by one while it ran; an hour passes
+    input_series:
+      - series: streamgp_missed_inputs_total{ONE}
+        values: _x10 7x200
+      - series: streamgp_missed_inputs_total{job="streamgp", instance="two"}
+        values: 5x20 9x200
+    alert_rule_test:
+      - eval_time: 12m
+        alertname: StreamgpMissedInputs
+        exp_alerts:
+          - exp_labels: {severity: critical, job: streamgp}
+            exp_annotations: {summary: 16 inputs were deleted before they were read}
+      - {eval_time: 75m, alertname: StreamgpMissedInputs}
   - interval: 30s  # one that has never committed counts from its start
     input_series:
       - series: process_start_time_seconds{ONE}

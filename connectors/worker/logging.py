@@ -167,6 +167,11 @@ class ProgressReports:
         Returns how far a partition of a topic, by its name on the broker, was read at least
         according to a snapshot; None if that is not known.
 
+    Attributes
+    ----------
+    n_missed
+        How many inputs were deleted before they were read.
+
     """
 
     # _said      when the warning about a partition was last written, with its topic's name
@@ -182,6 +187,7 @@ class ProgressReports:
         self._client = client
         self._log = log
         self._read_to = read_to
+        self.n_missed = 0
         self._said: dict[Place, tuple[float, str]] = {}
         self._asked_at = 0.0
         self._away_at: float | None = None
@@ -236,11 +242,13 @@ class ProgressReports:
                     consequence="if that is further on, the inputs skipped are never predicted",
                 )
             else:
+                n = each.offset - each.position
+                self.n_missed += n
                 self._log.warning(
                     "missed",
                     topic=each.topic,
                     partition=each.partition,
-                    n=each.offset - each.position,
+                    n=n,
                     first=each.position,
                     last=each.offset - 1,
                     reason="these records were deleted before they were read",

@@ -299,6 +299,8 @@ class WorkerMetrics:
         Number of waiting records in each input partition, by the topic's name on the broker.
     stuck
         Those of these partitions that have records but yield none.
+    missed
+        Number of inputs that were deleted before they were read.
     broker_away_s
         For how many seconds the broker has not answered; 0 while it does.
     keys
@@ -347,6 +349,7 @@ class WorkerMetrics:
         self.committed_at: float | None = None
         self.lags: dict[tuple[str, int], int] = {}
         self.stuck: frozenset[tuple[str, int]] = frozenset()
+        self.missed = 0
         self.broker_away_s = 0.0
         self.keys = {"ready": 0, "evicted": 0}
         self.is_ready = False
@@ -431,6 +434,7 @@ class WorkerMetrics:
         client: WorkerClient,
         partitions: Iterable[Partition],
         stuck: Iterable[Place],
+        n_missed: int,
         names: Mapping[TopicName, str],
     ) -> None:
         """Update the gauges, at most once a second."""
@@ -445,6 +449,7 @@ class WorkerMetrics:
             if n is not None
         }
         self.stuck = frozenset((names[topic], number) for topic, number in stuck)
+        self.missed = n_missed
         silence = client.silence()
         self.broker_away_s = 0.0 if silence is None else silence.since_s
         all_loops = [partition.loops for partition in partitions]

@@ -201,8 +201,8 @@ class Session:
             self._log.info("idle", partitions=sorted(self._partitions))
         self._summary.write_when_due()
         if self._metrics is not None:
-            partitions = self._partitions.values()
-            self._metrics.look(self._client, partitions, self._progress.stuck, self._names)
+            partitions, found = self._partitions.values(), self._progress
+            self._metrics.look(self._client, partitions, found.stuck, found.n_missed, self._names)
         self._saver.save_when_due()
 
     def save_all(self) -> None:

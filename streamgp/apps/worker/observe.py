@@ -144,6 +144,12 @@ FAMILIES = (
         ("topic", "partition"),
     ),
     Family(
+        "missed_inputs_total",
+        "counter",
+        "Inputs that were deleted before they were read.",
+        lambda m: m.missed,
+    ),
+    Family(
         "broker_away_seconds",
         "gauge",
         "Time for which the broker has not answered; 0 while it does.",

@@ -100,10 +100,10 @@ def test_two_workers_share_the_work_and_leave_with_0(config: Path) -> None:
         assert {line["level"] for line in log} == {"info"}
 
 
-def n_counted(worker: Process) -> int:
-    """Return how many predictions a worker counts."""
+def n_counted(worker: Process, what: str = "predictions") -> int:
+    """Return how many predictions, or other things, a worker counts."""
     with urllib.request.urlopen(f"{worker.url}/metrics", timeout=60.0) as answer:
-        found = re.search(r"^streamgp_predictions_total (\S+)$", answer.read().decode(), re.M)
+        found = re.search(rf"^streamgp_{what}_total (\S+)$", answer.read().decode(), re.M)
     assert found
     return int(float(found[1]))
 
@@ -275,10 +275,11 @@ def test_check_tells_records_that_were_deleted_unread(
     assert status == console.NEEDS_OPERATOR
     assert len(found) == 4
     assert "deleted before they were read (offsets " in found[0]
-    worker = Process(config)
+    worker = Process(config, "--observe", "127.0.0.1:0")
     worker.wait_for("missed")
     send_events(config, 10)
     wait_for_predictions(config, 30)
+    assert eventually(lambda: n_counted(worker, "missed_inputs"), 40) == 40
     worker.process.send_signal(signal.SIGTERM)
     _, log = worker.end()
     missed = [line for line in log if line["event"] == "missed"]

@@ -182,11 +182,12 @@ def test_stuck_partitions_are_those_of_the_warnings():
     client = topics.client(group="g", instance="i", max_records=1)
     client.poll(0.0)
     now[0] = 1.0
-    metrics.look(client, [], [("events", 0)], {name: f"my.{name}" for name in topics.names()})
+    metrics.look(client, [], [("events", 0)], 7, {name: f"my.{name}" for name in topics.names()})
     assert metrics.stuck == {("my.events", 0)}
+    assert metrics.missed == 7
     assert ("my.events", 0) in metrics.lags
     now[0] = 1.5  # too soon to look again
-    metrics.look(client, [], [], {})
+    metrics.look(client, [], [], 7, {})
     assert metrics.stuck
 
 
@@ -202,7 +203,7 @@ def test_what_became_of_an_answer():
 class Followed(WorkerMetrics):
     """Metrics that are compared with the loops in every cycle."""
 
-    def look(self, client, partitions, stuck, names):
+    def look(self, client, partitions, stuck, n_missed, names):
         for partition in partitions:
             open_now = set()
             for key, loop in partition.loops.loops.items():
@@ -210,7 +211,7 @@ class Followed(WorkerMetrics):
             assert set(self.questions[partition.number]._open) == open_now
             apart = [name for loop in partition.loops.loops.values() for name in loop.quarantined]
             assert sorted(self.quarantined[partition.number]) == sorted(apart)
-        super().look(client, partitions, stuck, names)
+        super().look(client, partitions, stuck, n_missed, names)
 
 
 def step(topics, rng, i, asked):
