@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
+from math import inf
 from typing import Literal, Protocol, TypeAlias, get_args
 
 import msgspec
@@ -455,6 +456,10 @@ class Topics(Protocol):
     def warnings(self) -> list[str]:
         """Return problems that workers can tolerate, one line each; for topics without others."""
         return []
+
+    def requests_kept_s(self) -> float:
+        """Return for how many seconds `requests` keeps records, by default for ever."""
+        return inf
 
     def identity(self) -> str:
         """Return what distinguishes these topics from earlier ones with the same names."""

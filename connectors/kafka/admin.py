@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, TypeAlias, TypeVar
 
 from connectors.kafka.client import CLIENT_ERRORS, MAX_RECORD_BYTES, Connection, within
@@ -53,12 +54,14 @@ Settings: TypeAlias = Mapping[TopicName, Mapping[str, str]]
 DAY_MS = 86_400_000
 _TIMESTAMP_TYPE = "message.timestamp.type"
 _IN_SYNC = "min.insync.replicas"
+_RETENTION = "retention.ms"
 CHECKED = (
     "cleanup.policy",
     "delete.retention.ms",
     "max.message.bytes",
     _TIMESTAMP_TYPE,
     _IN_SYNC,
+    _RETENTION,
 )
 SENT_BY_OTHERS: tuple[TopicName, ...] = ("events", "answers")
 _KEEP_DELETIONS_MS = 7 * DAY_MS
@@ -394,6 +397,11 @@ class Administration:
             if reason is not None:
                 lines.append(f"a broker of the cluster cannot be reached: {reason} if it is up")
         return lines
+
+    def requests_kept_s(self) -> float:
+        """Return for how many seconds `requests` keeps records; infinity if that is not known."""
+        kept_ms = int(self._settings(["requests"])["requests"].get(_RETENTION, -1))
+        return inf if kept_ms == -1 else kept_ms / 1e3
 
     def counts(self, names: Iterable[TopicName]) -> dict[TopicName, int]:
         """Return the number of partitions of each topic.

@@ -125,6 +125,9 @@ class KafkaTopics(Topics):
         """Return the inputs whose records may be larger than a worker can write, one line each."""
         return self._administration.warnings()
 
+    def requests_kept_s(self) -> float:
+        return self._administration.requests_kept_s()
+
     def identity(self) -> str:
         return self._administration.identity()
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal, TypeAlias
@@ -239,8 +240,25 @@ def _of_topics(
     n = topics.n_partitions()
     yield Finding("ok", "topics", f"all seven exist, with {number(n, 'partition')}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
+    yield from _of_questions(topics, config)
     yield from _of_inputs(topics, config)
     yield from _of_learned(topics, config, loops, timeout_s)
+
+
+def _of_questions(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
+    """Warn of questions that are deleted while they are open."""
+    spans = (config.loop.expires_after_s, config.loop.answer_horizon_s)
+    open_s = min((span for span in spans if span is not None), default=inf)
+    kept_s = topics.requests_kept_s()
+    if kept_s < open_s:
+        least = "-1 (for ever)" if open_s == inf else f"at least {1e3 * open_s:.0f}"
+        yield Finding(
+            "warning",
+            "topics",
+            f"topic {config.topics.names()['requests']} keeps a question for {kept_s:g} s, and "
+            "annotators do not see it after that, though it may still be open; set retention.ms "
+            f"there to {least}",
+        )
 
 
 def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:

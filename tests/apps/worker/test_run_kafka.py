@@ -14,7 +14,7 @@ from time import monotonic
 import pytest
 
 from connectors.kafka.client import Connection
-from connectors.kafka.client_import import TopicPartition
+from connectors.kafka.client_import import ConfigResource, ConfigResourceType, TopicPartition
 from connectors.topics import ALL_TOPICS, Outgoing
 from streamgp.apps import console
 from streamgp.apps.deployment import contents
@@ -254,6 +254,22 @@ def test_an_open_transaction_is_reported_by_check_and_watch(
     assert f"an open transaction of transactional id '{kafka_prefix}feeder' (producer " in text
     assert "\ninputs " in shown
     assert f"transactional id '{kafka_prefix}feeder'" in shown
+
+
+def test_check_warns_of_questions_that_are_deleted_while_they_are_open(
+    config: Path, kafka: str, kafka_prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_topics(config)  # its questions expire after 60 seconds
+    with closing(Connection(kafka).admin()) as admin:
+        for kept_ms in (60_000, 59_999):
+            capsys.readouterr()
+            resource = ConfigResource(
+                ConfigResourceType.TOPIC, f"{kafka_prefix}requests", {"retention.ms": kept_ms}
+            )
+            admin.alter_configs([resource])
+            assert check_deployment(config, broker=None, timeout_s=60.0) == console.DONE
+            said = capsys.readouterr().out
+            assert ("set retention.ms there to at least 60000" in said) == (kept_ms < 60_000)
 
 
 def test_check_tells_records_that_were_deleted_unread(

@@ -169,7 +169,11 @@ def test_settings_of_topics_are_those_that_a_worker_needs(kafka, kafka_prefix):
     compacts = {"cleanup.policy": "compact", "delete.retention.ms": "604800000"}
     small, large = {"max.message.bytes": "1048588"}, {"max.message.bytes": "16842752"}
     by_sender, by_broker = (
-        {"message.timestamp.type": each, "min.insync.replicas": "1"}
+        {
+            "message.timestamp.type": each,
+            "min.insync.replicas": "1",
+            "retention.ms": "604800000",
+        }
         for each in ("CreateTime", "LogAppendTime")
     )
     assert found == {
