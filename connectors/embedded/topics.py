@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
@@ -47,6 +48,14 @@ from connectors.topics import (
     content_size,
 )
 from streamgp.common.private_files import make_directory
+
+
+def _is_directory(path: Path) -> bool:
+    # Since Python 3.14 `Path.is_dir` is false, too, where the system does not look.
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 class EmbeddedTopics(Topics):
@@ -150,7 +159,7 @@ class EmbeddedTopics(Topics):
 
         """
         try:
-            if not self.directory.is_dir():
+            if not _is_directory(self.directory):
                 if os.path.lexists(self.directory):
                     return [f"{self.directory} is not a directory; name another place"]
                 return [
