@@ -145,12 +145,16 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None) -> None:
 
 
 def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> None:
-    """Write the positions for `kafka-consumer-groups.sh --reset-offsets --from-file`."""
+    """Write the positions for `kafka-consumer-groups.sh --reset-offsets --from-file`.
+
+    Where the group had none, it had read nothing, but may have since: it is set to the start.
+
+    """
     lines = [
-        f"{there.name_of(topic)},{partition},{offset}\n"
+        f"{there.name_of(topic)},{partition},{manifest.positions[topic].get(partition, 0)}\n"
         for topic in WORKER_INPUTS
         if topic != "consensus"
-        for partition, offset in manifest.positions[topic].items()
+        for partition in range(manifest.n_partitions)
     ]
     write_snapshot(directory / "positions.csv", "".join(lines).encode())
 

@@ -316,6 +316,27 @@ def test_a_backup_is_its_owners_alone(backed_up: Path) -> None:
         assert path.stat().st_mode & 0o077 == 0
 
 
+def test_the_file_of_positions_has_every_partition_of_the_inputs(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.put(*inputs(small)[:40])
+    small.work()
+    found = small.topics.checkpoint("streamgp")
+    # As on Kafka, where a group has no position in a partition from which it has read nothing.
+    started = {place: at for place, at in found.positions.items() if at > 0}
+    monkeypatch.setattr(
+        small.topics, "checkpoint", lambda _: msgspec.structs.replace(found, positions=started)
+    )
+    small.done("backup", small.path / "backup")
+    lines = (small.path / "backup" / "positions.csv").read_text().splitlines()
+    assert ("answers", 0) not in started
+    assert lines == [
+        f"{topic},{n},{found.positions[topic, n]}"
+        for topic in ("answers", "events")
+        for n in (0, 1)
+    ]
+
+
 def test_a_directory_of_no_use_is_refused_before_the_topics_are_read(small: Small) -> None:
     # Nothing has been learned, which only the topics tell.
     assert f"{small.path} is not empty" in small.wrong("backup", small.path)
