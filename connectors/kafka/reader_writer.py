@@ -133,16 +133,28 @@ class KafkaReader(Reader):
                     break
         except CLIENT_ERRORS as error:
             raise self._connection.broker_error(error, "read topics") from error
-        if records or not self._ends:
+        if records:
             self._heard_at = now
-        elif now - self._heard_at > self._connection.timeouts.request_s:
+        elif now - self._heard_at > self._patience_s:
             self._check_answers()
         return records
 
+    @property
+    def _patience_s(self) -> float:
+        """For how long a broker may be silent: less if it owes records."""
+        timeouts = self._connection.timeouts
+        return timeouts.request_s if self._ends else timeouts.silent_s
+
     def _check_answers(self) -> None:
-        """Ask a broker that owes records whether it is there: the client would wait for ever."""
-        self._administration.ends(self._ends)
+        """Ask a silent broker whether it is there: the client would wait for ever."""
+        try:
+            self._administration.ends(self._ends or self._partitions)
+        except BrokerError as error:
+            self._connection.why_away(error, "read topics")  # a `LockedOutError` says more
+            raise
         self._heard_at = now = self._awake()
+        if not self._ends:
+            return
         stall_s = self._connection.timeouts.stall_s
         try:
             at = {each: self._consumer.position(each, timeout_ms=0) or 0 for each in self._ends}

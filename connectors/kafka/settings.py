@@ -138,6 +138,8 @@ class Timeouts:
         Closing a connection.
     look_s
         Between two checks of its topics by a worker.
+    silent_s
+        A reader without new records for longer asks whether the broker is there.
 
     """
 
@@ -149,6 +151,7 @@ class Timeouts:
     stall_s: float = 60.0
     close_s: float = 5.0
     look_s: float = 5.0
+    silent_s: float = 30.0
 
 
 def parse_servers(servers: str) -> tuple[str, ...]:

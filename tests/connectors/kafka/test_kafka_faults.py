@@ -340,6 +340,26 @@ def test_a_reader_that_owes_records_says_in_time_that_a_wire_stalls(proxied, kaf
         assert took_s < 4 * QUICK["request_s"] + BUSY_S
 
 
+def test_a_reader_that_has_read_everything_says_that_the_broker_is_gone(mortal, kafka_prefix):
+    """The page showed what it had read for ever, with the status "ok" and without a word."""
+    with opened(mortal.servers, kafka_prefix, timeouts=QUICK | {"silent_s": 0.5}) as topics:
+        write(topics, *numbered("events", 3))
+        reader = topics.reader(["events"])
+
+        def read_for(seconds):
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                reader.poll(0.1)
+
+        read_for(3.0)
+        assert reader.caught_up
+        mortal.stop()
+        error, _ = error_of(lambda: read_for(PATIENCE_S))
+        mortal.start()
+        assert type(error) is BrokerError
+        assert "did not answer in time to tell where topics end" in str(error)
+
+
 def writer_at_work(topics):
     """Return a writer after its first record, which may take a busy broker more than one try."""
     until = time.monotonic() + PATIENCE_S
