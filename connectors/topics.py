@@ -366,6 +366,10 @@ class RefusedError(BrokerError):
     """The broker is there but refuses access; starting again does not help."""
 
 
+class LockedOutError(BrokerError):
+    """The broker lets this client in no longer; a new start may find what lets it in."""
+
+
 class FencedError(BrokerError):
     """Another worker with the same instance name has taken over; do not start again."""
 

@@ -33,7 +33,15 @@ from connectors.kafka.client_import import (
 )
 from connectors.kafka.record_codec import unpack_here
 from connectors.kafka.settings import Security, Timeouts, brief, parse_servers
-from connectors.topics import ALL_TOPICS, BrokerError, Outgoing, Place, RefusedError, TopicName
+from connectors.topics import (
+    ALL_TOPICS,
+    BrokerError,
+    LockedOutError,
+    Outgoing,
+    Place,
+    RefusedError,
+    TopicName,
+)
 from connectors.wire.outbound import size_of
 
 MAX_RECORD_BYTES = 16 * 2**20 + 64 * 2**10
@@ -63,6 +71,7 @@ _SOCKET_OPTIONS = [
         if hasattr(socket, name)
     ),
 ]
+_RENEWED = "it did before: start again, as passwords and certificates are read at the start"
 _BESIDES = 1024  # bytes of what encloses a record
 _RETRY_MS = 2
 
@@ -188,7 +197,9 @@ class Connection:
                 return error
             case kafka_errors.SaslAuthenticationFailedError():
                 user = self.security.username
-                return RefusedError(f"broker {where} does not let {user!r} in: {brief(error)}")
+                return LockedOutError(
+                    f"broker {where} does not let {user!r} in: {brief(error)}; {_RENEWED}"
+                )
             case _ if _is_of(error, *_FORBIDDEN):
                 user = f"user {self.security.username!r}" if self.security.sasl else "this client"
                 return RefusedError(f"{user} has no right to {doing} at {where}: {brief(error)}")
@@ -256,10 +267,18 @@ class Connection:
                 return BrokerError(f"broker {where} failed to {doing}: {brief(error)}")
 
     def why_away(self, error: BaseException, doing: str) -> str:
-        """Return why the broker does not answer: what a new connection meets, or else `error`."""
-        until = time.monotonic() + self.timeouts.request_s
+        """Return why the broker does not answer: what a new connection meets, or else `error`.
+
+        Raises
+        ------
+        LockedOutError
+            If the broker does not let a new connection in.
+
+        """
         try:
-            probe(self.servers, context=self._context, login=self._login(), until=until)
+            self._try(self.servers, time.monotonic() + self.timeouts.request_s)
+        except LockedOutError:
+            raise
         except BrokerError as met:
             return str(met)
         return str(self.broker_error(error, doing))
@@ -272,7 +291,7 @@ class Connection:
     def _make(self, kind: Callable[..., Any], options: dict[str, Any]) -> Any:
         until = time.monotonic() + self.timeouts.connect_s
         servers = sorted(self.servers, key=lambda server: server != self._answered)
-        self._answered = probe(servers, context=self._context, login=self._login(), until=until)
+        self._answered = self._try(servers, until)
         try:
             return kind(
                 # The client would wait for one that it draws, whether or not it answers.
@@ -290,6 +309,15 @@ class Connection:
             )
         except CLIENT_ERRORS as error:
             raise self.broker_error(error, "connect") from error
+
+    def _try(self, servers: Sequence[str], until: float) -> str:
+        """Return the first of the servers that accepts us, see `probe`."""
+        try:
+            return probe(servers, context=self._context, login=self._login(), until=until)
+        except RefusedError as error:
+            if self._answered is None:
+                raise
+            raise LockedOutError(f"{error}; {_RENEWED}") from error
 
     def _who(self) -> dict[str, str | None]:
         security = self.security

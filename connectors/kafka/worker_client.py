@@ -36,6 +36,7 @@ from connectors.stalls import STALL_S, StallTracker, WakingClock
 from connectors.topics import (
     BrokerError,
     FencedError,
+    LockedOutError,
     Obstacle,
     OffsetReset,
     Outgoing,
@@ -562,7 +563,8 @@ class TopicMonitor:
     ----------
     fault
         Why the worker must end, None if the topics are as they were: a `RefusedError` if a topic
-        has another number of partitions, or if the worker may not see it any more.
+        has another number of partitions, or if the worker may not see it any more; a
+        `LockedOutError` if the broker does not let the worker in any more.
 
     """
 
@@ -614,13 +616,16 @@ class TopicMonitor:
         asked_at = monotonic()
         try:
             found = self._administration.shapes()
-        except RefusedError as error:
+        except (LockedOutError, RefusedError) as error:
             self.fault = error
             return
         except CLIENT_ERRORS as error:
             # A worker with something to write notices; one without only waits.
             since = asked_at if self._silent is None else self._silent[0]
-            self._silent = since, self._connection.why_away(error, "describe topics")
+            try:
+                self._silent = since, self._connection.why_away(error, "describe topics")
+            except LockedOutError as locked_out:
+                self.fault = locked_out
             return
         self._silent = None
         try:

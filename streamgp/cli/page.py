@@ -149,7 +149,7 @@ def page(
       streamgp invite worker.toml ann --url https://labels.example.org
 
     Exit status: 0 stopped by SIGTERM, 2 wrong usage, 75 lost the broker: answers could not be
-    sent (browsers send them again), 130 interrupted by Ctrl-C.
+    sent (browsers send them again), or it lets the page in no longer, 130 interrupted by Ctrl-C.
     """
     from streamgp.apps.log import start_log
 

@@ -22,7 +22,7 @@ from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.feed import TopicFeed, TopicMessage, hand_over
 from connectors.annotation.replies import Accepted
 from connectors.annotation.sender import AnswerSender
-from connectors.topics import BrokerError, RefusedError, Topics
+from connectors.topics import BrokerError, LockedOutError, RefusedError, Topics
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
 from streamgp.interactive.messages import Answer
@@ -268,8 +268,10 @@ class LiveDesk:
                 try:
                     self._follow()
                 except BrokerError as error:
-                    if isinstance(error, RefusedError) and self._desk is None:
-                        raise  # there was no page yet, and retrying would not help
+                    if isinstance(error, LockedOutError) or (
+                        isinstance(error, RefusedError) and self._desk is None
+                    ):
+                        raise  # retrying would not help; of other refusals, the page says so
                     self._post(partial(self._lose, " ".join(str(error).split())))
                     self._stopping.wait(RETRY_S)
         except Exception as failure:  # reported by the code that ends the process

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from connectors.annotation.desk import AnnotationDesk
 from connectors.annotation.question_budget import QuestionBudget
 from connectors.storage.snapshots import StateError
-from connectors.topics import RefusedError, Topics
+from connectors.topics import BrokerError, Topics
 from connectors.wire.signatures import Signatures
 from streamgp.apps.console import (
     DONE,
@@ -281,7 +281,7 @@ def serve(
 
         url = url_of(address, port)
         n_unsent = asyncio.run(run_server(page, live, bound, is_over, lambda: is_ready(url)))
-        if isinstance(live.failure, RefusedError):
+        if isinstance(live.failure, BrokerError):
             raise live.failure
         if live.failure is not None:
             tell(f"Error: the page has failed: {place_of(live.failure)}")

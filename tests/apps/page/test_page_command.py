@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
-from connectors.topics import RefusedError
+from connectors.topics import LockedOutError, RefusedError
 from streamgp.apps.page.access import is_loopback
 from streamgp.config.validation import parse_bind
 from tests.helpers.commands import streamgp, wrong
@@ -107,6 +107,18 @@ def test_topics_that_may_not_be_read_end_the_page_before_it_serves_anyone(
     result = streamgp("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
     assert result.exit_code == 2
     assert result.stderr == "Error: topics.db cannot be opened; make it readable\n"
+
+
+def test_a_page_that_the_broker_lets_in_no_longer_ends_to_be_started_again(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(*_arguments: object, **_options: object) -> None:
+        raise LockedOutError("the password was changed; start again")
+
+    monkeypatch.setattr(EmbeddedTopics, "reader", changed)
+    result = streamgp("page", config, "--as", "ann", "--bind", "127.0.0.1:0")
+    assert result.exit_code == 75
+    assert result.stderr == "Error: the password was changed; start again\n"
 
 
 def test_a_page_that_can_have_no_threads_says_so(

@@ -2,11 +2,14 @@
 
 import re
 import time
+from contextlib import closing
 
 import pytest
 
+from connectors.kafka.client import Connection
+from connectors.kafka.client_import import kafka_errors
 from connectors.kafka.settings import Security
-from connectors.topics import BrokerError
+from connectors.topics import BrokerError, LockedOutError, RefusedError
 from tests.helpers.kafka_cases import (
     BUSY_S,
     PATIENCE_S,
@@ -163,3 +166,40 @@ def told(topics):
     except BrokerError as error:
         return str(error)
     return problem
+
+
+def test_a_client_that_was_let_in_may_start_again_after_its_password_was_changed(broker):
+    """Its next start may read the new one, so it has lost the broker, and is not refused."""
+    security = Security(**SCRAM | ADA)
+    connection = Connection(broker.sasl_servers, security)
+    with closing(Connection(broker.servers).admin()) as admin:
+        with closing(connection.admin()):
+            set_password(admin, "renewed")
+        try:
+            before, _ = error_of(connection.admin)
+            idle, _ = error_of(lambda: connection.why_away(OSError("no answer"), "read topics"))
+            anew, _ = error_of(Connection(broker.sasl_servers, security).admin)
+            with closing(
+                Connection(
+                    broker.sasl_servers, Security(**SCRAM | ADA | {"password": "renewed"})
+                ).admin()
+            ) as renewed:
+                assert renewed.list_topics() is not None
+        finally:
+            set_password(admin, USERS["ada"])
+    assert isinstance(anew, RefusedError)
+    assert isinstance(before, LockedOutError)
+    assert isinstance(idle, LockedOutError)
+    assert str(before) == (
+        f"{anew}; it did before: start again, as passwords and certificates are read at the start"
+    )
+    late = connection.broker_error(kafka_errors.SaslAuthenticationFailedError("no"), "read topics")
+    assert isinstance(late, LockedOutError)
+
+
+def set_password(admin, password):
+    from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+
+    admin.alter_user_scram_credentials(
+        [UserScramCredentialUpsertion("ada", ScramMechanism.SCRAM_SHA_256, password=password)]
+    )
