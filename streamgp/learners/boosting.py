@@ -33,6 +33,7 @@ from streamgp.learners.river_adapters import (
     feature_rows,
     frame_like,
     labelled_rows,
+    reseeded,
     series_like,
     split,
     written_out,
@@ -521,28 +522,7 @@ def clones(model: Any, n: int, seed: int) -> Clones:
 
     """
     split(model, as_classifier)
-    return Clones([_reseeded(model, seed, f"weak learner {m}") for m in range(n)], seed)
-
-
-def _reseeded(model: Any, seed: int, purpose: str) -> Any:
-    return model.clone(_seeds(model, seed, purpose))
-
-
-def _seeds(model: Any, seed: int, purpose: str) -> dict[str, Any]:
-    """Return the parameters that a clone is to replace, in the form that `clone` takes."""
-    from river.compose import Pipeline
-
-    if isinstance(model, Pipeline):
-        parts = {name: _seeds(s, seed, f"{purpose}/{name}") for name, s in model.steps.items()}
-        return {name: part for name, part in parts.items() if part}
-    found: dict[str, Any] = {}
-    for name in model._get_params():
-        value = getattr(model, name, None)  # a union of transformers has parts, not attributes
-        if name == "seed":
-            found[name] = int(uniform(seed, purpose, "seed") * 2**32)
-        elif isinstance(value, base.Estimator):
-            found[name] = _reseeded(value, seed, f"{purpose}/{name}")
-    return found
+    return Clones([reseeded(model, seed, f"weak learner {m}") for m in range(n)], seed)
 
 
 def member_seed(seed: int, member: int) -> int:

@@ -16,7 +16,7 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 
 from streamgp.base import Features, Label, State
-from streamgp.common.counter_rng import check_seed
+from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.feature_values import LARGEST, is_number
 from streamgp.common.signatures import parameters
 
@@ -119,6 +119,51 @@ def kind_of(value: object) -> str:
 
     """
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def reseeded(value: Any, seed: int, purpose: str, *, missing_only: bool = False) -> Any:
+    """Return a clone of a model, where everything random in it has a seed that follows from one.
+
+    Parameters
+    ----------
+    value
+        The model, or a part of one; a list stands for clones of what it holds.
+    seed
+        The seed from which the others follow.
+    purpose
+        What the clone is for: another purpose gives other seeds.
+    missing_only
+        Whether what has a seed keeps it.
+
+    Examples
+    --------
+    >>> from river.forest import ARFClassifier
+    >>> reseeded(ARFClassifier(), 1, "example").seed
+    3601796616
+    >>> reseeded(ARFClassifier(seed=7), 1, "example", missing_only=True).seed
+    7
+
+    """
+    from river.compose import Pipeline, TransformerUnion
+
+    def within(part: Any, name: object) -> Any:
+        return reseeded(part, seed, f"{purpose}/{name}", missing_only=missing_only)
+
+    if isinstance(value, list):
+        return [within(part, i) for i, part in enumerate(value)]
+    if not isinstance(value, base.Base):
+        return value
+    if isinstance(value, Pipeline | TransformerUnion):
+        steps = value.steps if isinstance(value, Pipeline) else value.transformers
+        return value.clone({name: within(step, name) for name, step in steps.items()})
+    found: dict[str, Any] = {}
+    for name in value._get_params():
+        part = getattr(value, name, None)  # positional arguments have no name
+        if name == "seed" and not (missing_only and part is not None):
+            found[name] = int(uniform(seed, purpose, "seed") * 2**32)
+        elif isinstance(part, base.Base | list):
+            found[name] = within(part, name)
+    return value.clone(found)
 
 
 def as_classifier(learner: Any) -> Any:

@@ -10,7 +10,17 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river import forest, linear_model, multiclass, naive_bayes, preprocessing, tree
+from river import (
+    ensemble,
+    feature_extraction,
+    forest,
+    linear_model,
+    multiclass,
+    naive_bayes,
+    optim,
+    preprocessing,
+    tree,
+)
 
 from streamgp import (
     ConfidenceBoostingClassifier,
@@ -313,6 +323,28 @@ def test_seeds_are_found_at_any_depth():
     inner = [p.steps["OnlineGradientBoostingClassifier"] for p in clones(weak, 3, 1)._learners]
     assert len({model.seed for model in inner}) == 3
     assert len({model.model.seed for model in inner}) == 3
+
+
+@pytest.mark.parametrize(
+    "weak",
+    [
+        (preprocessing.StandardScaler() + feature_extraction.RBFSampler())
+        | naive_bayes.GaussianNB(),
+        ensemble.StackingClassifier(
+            [naive_bayes.GaussianNB(), forest.AMFClassifier()], naive_bayes.GaussianNB()
+        ),
+        multiclass.OneVsRestClassifier(
+            linear_model.LogisticRegression(initializer=optim.initializers.Normal())
+        ),
+    ],
+    ids=["in a union", "in a list", "in an initializer"],
+)
+def test_one_seed_determines_all_that_is_random_inside(weak):
+    def model(seed):
+        boosted = ConfidenceBoostingClassifier(weak, n_models=2, seed=seed)
+        return taught(boosted, list(rooms(60)))
+
+    assert answers(model(1)) == answers(model(1)) != answers(model(2))
 
 
 @pytest.mark.parametrize("normalise", [False, True])
