@@ -434,8 +434,8 @@ def _skeptical(model: Any) -> Any:
     # The transformers of a pipeline need events to learn from; a bare classifier gets x as it is.
     options: dict[str, Any] = {} if isinstance(model, compose.Pipeline) else {"warm_up": 0}
     if isinstance(model, base.Regressor):
-        return SkepticalRegressor(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
-    return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), seed=0, **options)
+        return SkepticalRegressor(model, AlwaysAsk(), NeverChallenge(), **options)
+    return SkepticalClassifier(model, AlwaysAsk(), NeverChallenge(), **options)
 
 
 def _is_pipeline(learner: Any) -> bool:

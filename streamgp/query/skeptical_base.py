@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, Self, TypeVar
 
@@ -31,10 +31,10 @@ from streamgp.common.budget_account import Saveable, state_of
 from streamgp.common.counter_rng import check_seed, uniform
 from streamgp.common.fingerprint import fingerprint
 from streamgp.common.label_context import AcceptedOptions, LabelContext
-from streamgp.common.signatures import has_methods
+from streamgp.common.signatures import has_methods, parameters
 from streamgp.common.validation import check_whole
 from streamgp.gp.joint_posterior import MIN_SHARE_OF_NOISE
-from streamgp.learners.river_adapters import kind_of, written_out
+from streamgp.learners.river_adapters import kind_of, reseeded, split, written_out
 from streamgp.query.budgets import Unlimited, account_of, check_budget
 from streamgp.query.equal_error import EqualErrorRounds
 from streamgp.query.example_store import ExampleStore
@@ -189,22 +189,49 @@ def _takes_texts(learner: object) -> bool:
     return is_ours and (boosted is None or _takes_texts(boosted))
 
 
-def check_seeded(model: base.Estimator) -> None:
-    """Refuse to save a learner that would learn something else the next time.
+def seeded(model: Any, seed: int | None) -> Any:
+    """Return a model in which all that draws random numbers has a seed, if one is given.
 
-    A learner of ours keeps the seed that it has drawn in its own state.
+    Otherwise it would learn something else the next time, and could not be restored.
     """
-    if has_methods(type(model), RestorableLearner):
-        return
-    for name, value in model._get_params().items():
-        inner = value[1] if isinstance(value, tuple) and len(value) == 2 else value
-        if isinstance(inner, base.Estimator):
-            check_seeded(inner)
-        elif name == "seed" and value is None:
-            raise TypeError(
-                f"{type(model).__name__} draws random numbers and has no seed, so it cannot be "
-                "restored; give it one"
-            )
+    if seed is None or not _unseeded(model):
+        return model
+    check_seed(seed)
+    return reseeded(model, seed, "model", missing_only=True)
+
+
+def check_seeded(model: Any) -> None:
+    """Refuse to save a model that would learn something else the next time."""
+    for part in _unseeded(model):
+        raise TypeError(
+            f"{type(part).__name__} draws random numbers and has no seed, so it cannot be "
+            "restored; give it one, or the skeptical model"
+        )
+
+
+def _unseeded(model: Any) -> list[Any]:
+    """Return the parts of a model that draw random numbers and have no seed.
+
+    A learner of ours keeps the seed that it has drawn in its own state, but only where it is the
+    learner itself: inside another one, its state is not saved.
+    """
+    parts, learner = split(model, lambda learner: learner)
+    kind: Any = type(learner)
+    return [*_without_seed(parts if has_methods(kind, RestorableLearner) else [*parts, learner])]
+
+
+def _without_seed(value: object) -> Iterator[Any]:
+    """Yield what has no seed in a value, and in all that it was built with."""
+    if isinstance(value, base.Base):
+        given = {name: getattr(value, name, None) for name in parameters(type(value))}
+        if given.get("seed", 0) is None:
+            yield value
+        yield from _without_seed([*given.values()])
+    elif isinstance(value, Mapping):
+        yield from _without_seed([*value.values()])
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _without_seed(part)
 
 
 def _of_labels(state: State) -> State:
@@ -240,7 +267,6 @@ class Skeptical(ABC, Generic[B, T]):
     # _reviewer   reviews the labels learned, None if off
     # _accepted   optional arguments of `challenge_one` and `settle_one`, subclasses included
     # _n_events   events ever observed
-    # _is_seeded  whether the model was found to draw by seeds only
     # _error_estimates  error estimates by annotator
     # _error_estimate_type  the class of these
     model: Any
@@ -266,7 +292,6 @@ class Skeptical(ABC, Generic[B, T]):
         self._budget = account_of(self.budget)
         self._reviewer = None if self._review is None else self._review.reviewer()
         self._accepted = AcceptedOptions(self)
-        self._is_seeded = False
         self._n_events = 0
         self._error_estimates: dict[str | None, T] = {}
 
@@ -511,9 +536,8 @@ class Skeptical(ABC, Generic[B, T]):
         [[None, 1, 0.0]]
 
         """
-        if not self._is_seeded:  # once, as it searches all parameters of the model
+        if self.seed is None:
             check_seeded(self.model)
-            self._is_seeded = True
         return {
             "seed": self._seed,
             "n_events": self._n_events,

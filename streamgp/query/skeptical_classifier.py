@@ -55,6 +55,7 @@ from streamgp.query.skeptical_base import (
     check_review,
     check_streams,
     scaling_for,
+    seeded,
 )
 from streamgp.query.strategies import (
     AskRule,
@@ -127,7 +128,8 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         are also weighed by what they tell about the labels (docs/scaling.md). Not for pipelines,
         which do their own scaling.
     seed
-        Seed of the random decisions. None draws one.
+        Seed of the random decisions, and of what draws random numbers in `model` and has no seed.
+        None draws one for the decisions.
 
     Attributes
     ----------
@@ -184,7 +186,7 @@ class SkepticalClassifier(Skeptical[Belief, ErrorRate], ActiveLearningClassifier
         rescale: Rescale = False,
         seed: int | None = None,
     ) -> None:
-        transformers, learner = split(model, as_classifier)
+        transformers, learner = split(seeded(model, seed), as_classifier)
         check_decides("query", query, "draw", not_taking="given")
         check_decides("challenge", challenge, "given")
         check_streams(query)

@@ -43,6 +43,7 @@ from streamgp.query.skeptical_base import (
     check_not,
     check_review,
     scaling_for,
+    seeded,
 )
 from streamgp.query.strategies import (
     Deterministic,
@@ -113,7 +114,8 @@ class SkepticalRegressor(
         stands for `LeaveOneOutReview()` if the learner can leave an example out, as `GPRegressor`
         can, and new numbers are challenged as well; otherwise for None.
     seed
-        Seed of the random decisions. None draws one.
+        Seed of the random decisions, and of what draws random numbers in `model` and has no seed.
+        None draws one for the decisions.
 
     Attributes
     ----------
@@ -148,7 +150,7 @@ class SkepticalRegressor(
         review: Review | Literal["auto"] | None = "auto",
         seed: int | None = None,
     ) -> None:
-        transformers, learner = split(model, as_regressor)
+        transformers, learner = split(seeded(model, seed), as_regressor)
         check_decides("query", query, "draw", not_taking="given")
         check_decides("challenge", challenge, "given")
         check_not(

@@ -203,7 +203,7 @@ def test_a_store_that_fails_loses_no_loop():
 
 
 def test_a_model_that_could_not_be_evicted_is_refused_at_the_start():
-    model = SkepticalClassifier(forest.ARFClassifier(), seed=1)
+    model = SkepticalClassifier(forest.ARFClassifier())
     with pytest.raises(TypeError, match="ARFClassifier draws random numbers and has no seed"):
         KeyedLoops(model, max_keys=1)
     assert KeyedLoops(SkepticalClassifier(forest.ARFClassifier(seed=1), seed=1), max_keys=1)

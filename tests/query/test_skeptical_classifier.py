@@ -15,6 +15,7 @@ from river import (
     evaluate,
     feature_extraction,
     feature_selection,
+    forest,
     linear_model,
     metrics,
     multiclass,
@@ -31,6 +32,7 @@ from streamgp import (
     GPClassifier,
     GPRegressor,
     NotPositiveDefiniteError,
+    OnlineForestClassifier,
     SkepticalClassifier,
     SkepticalRegressor,
     TemporalFilter,
@@ -1036,6 +1038,46 @@ def test_a_label_that_is_the_prediction_is_not_challenged_however_weak_both_are(
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(TypeError, match="seed must be a whole number or None, got"):
         isgp(seed=seed)
+
+
+DRAWING = {
+    "the end of a pipeline": lambda seed: (
+        preprocessing.StandardScaler() | forest.ARFClassifier(seed=seed)
+    ),
+    "a transformer": lambda seed: (
+        (preprocessing.StandardScaler() + feature_extraction.RBFSampler(seed=seed)) | GPClassifier()
+    ),
+    "inside a wrapper in a pipeline": lambda seed: (
+        preprocessing.StandardScaler()
+        | multiclass.OneVsRestClassifier(forest.ARFClassifier(seed=seed))
+    ),
+    "one of several models": lambda seed: ensemble.StackingClassifier(
+        [naive_bayes.GaussianNB(), forest.ARFClassifier(seed=seed)], naive_bayes.GaussianNB()
+    ),
+    "ours inside another": lambda seed: ensemble.BaggingClassifier(
+        OnlineForestClassifier(seed=seed), seed=1
+    ),
+}
+
+
+@pytest.mark.parametrize("model", DRAWING.values(), ids=DRAWING)
+def test_a_model_with_an_unseeded_part_is_not_saved(model):
+    with pytest.raises(TypeError, match="draws random numbers and has no seed"):
+        SkepticalClassifier(model(None)).state()
+    assert SkepticalClassifier(model(1)).state()
+
+
+@pytest.mark.parametrize("model", DRAWING.values(), ids=DRAWING)
+def test_the_seed_is_that_of_all_parts_without_one(model):
+    rows = [({"a": i * 0.3 % 1.0, "b": i * 0.7 % 1.0}, i % 3) for i in range(40)]
+
+    def beliefs(seed):
+        skeptical = SkepticalClassifier(model(None), AlwaysAsk(), warm_up=10, seed=seed)
+        for x, y in rows:
+            skeptical.learn_one(x, y)
+        return [skeptical.own_proba_one(x) for x, _ in rows]
+
+    assert beliefs(1) == beliefs(1) != beliefs(2)
 
 
 @pytest.mark.parametrize("label", [None, math.nan])
