@@ -42,10 +42,15 @@ def feature_rows(X: pd.DataFrame) -> list[Features]:
     ------
     TypeError
         If it is not a pandas data frame.
+    ValueError
+        If two columns have the same name.
 
     """
     check_frame(X)
     names = X.columns.tolist()
+    if not X.columns.is_unique:
+        twice = X.columns[X.columns.duplicated()].tolist()[0]
+        raise ValueError(f"X has several columns named {twice!r}; rename all but one")
     columns: list[list[Any]] = [X.iloc[:, j].tolist() for j in range(len(names))]
     if not columns:
         return [{} for _ in range(len(X))]
@@ -69,6 +74,10 @@ def labelled_rows(X: pd.DataFrame, y: Iterable[Any]) -> list[tuple[Features, Any
 
 def one_for_each_row(X: pd.DataFrame, name: str, values: Any) -> list[Any]:
     """Return values as a list of Python objects; raise ValueError unless there is one per row."""
+    if hasattr(values, "columns"):  # a list of it would be the names of its columns
+        raise TypeError(
+            f"{name} must be a series or a list, got {type(values).__name__}; take one column of it"
+        )
     listed = values.tolist() if hasattr(values, "tolist") else list(values)
     if len(listed) != len(X):
         raise ValueError(

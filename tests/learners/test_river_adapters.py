@@ -41,6 +41,18 @@ def test_rows_keep_the_types_of_columns():
     assert feature_rows(pd.DataFrame(index=[0, 1])) == [{}, {}]
 
 
+def test_columns_of_one_name_are_refused():
+    X = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="X has several columns named 'a'; rename all but one"):
+        GPClassifier().learn_many(X, ["hall"])
+
+
+def test_labels_in_a_frame_are_refused():
+    X = pd.DataFrame({"a": [1.0]})  # one row, as many as the frame of labels has columns
+    with pytest.raises(TypeError, match="y must be a series or a list, got DataFrame; take one co"):
+        GPClassifier().learn_many(X, pd.DataFrame({"room": ["hall"]}))
+
+
 @pytest.mark.parametrize("options", OPTIONS)
 def test_probabilities_of_many_are_those_of_one_by_one(options):
     model = GPClassifier(**options)
