@@ -21,12 +21,16 @@ from streamgp.base import Array
 
 Flags: TypeAlias = NDArray[np.bool_]
 
-N_NODES = 32
+N_NODES = 96
 """Number of points at which the log noise variance is evaluated."""
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # exp(g) and its products with finite numbers stay finite.
 _LARGEST = 300.0
+# Below this variance of `g`, derivatives by its mean and variance are those of the integrand, which
+# has them where the noise is known. Above it they follow from the moments of the nodes: these are a
+# distribution however far apart they lie, whereas derivatives between nodes go unseen.
+_NARROW = 1e-4
 
 
 def _quadrature(n: int) -> tuple[Array, Array]:
@@ -85,27 +89,44 @@ def tilted(y: Array, means: Array, variances: Array) -> Tilted:
 
     """
     (m_f, m_g), (v_f, v_g) = means, variances
+    nodes, log_weights = _NODES, _LOG_WEIGHTS
     if not v_g.any():
-        g, log_weights = m_g[:, None], np.zeros(1)  # the noise is known
-    else:
-        g, log_weights = m_g[:, None] + np.sqrt(v_g)[:, None] * _NODES, _LOG_WEIGHTS
+        nodes, log_weights = np.zeros(1), np.zeros(1)  # the noise is known
+    g = m_g[:, None] + np.sqrt(v_g)[:, None] * nodes
     noise = np.exp(np.minimum(g, _LARGEST))
     s2 = v_f[:, None] + noise
     s = np.sqrt(s2)
-    r = noise / s2
     u = (y * m_f)[:, None] / s
     log_phi = log_ndtr(u)
     parts = log_phi + log_weights
     highest = parts.max(axis=1)
-    log_z = highest + np.log(np.exp(parts - highest[:, None]).sum(axis=1))
+    p = np.exp(parts - highest[:, None])
+    total = p.sum(axis=1)
+    p /= total[:, None]
+    log_z = highest + np.log(total)
     # phi(u) / Z at each node, with its weight: no difference of small numbers anywhere.
     h = np.exp(log_weights - 0.5 * u * u - _LOG_ROOT_TWO_PI - log_z[:, None])
     hu = h * u
-    by_means = np.array([y * (h / s).sum(axis=1), -0.5 * (hu * r).sum(axis=1)])
-    # d²Phi(u)/dg² by du/dg = -u r / 2 and dr/dg = r (1 - r); half of it is the derivative by v_g.
-    curvature = 0.25 * r * r * (1.0 - u * u) - 0.5 * r * (1.0 - r)
-    by_variances = np.array([-0.5 * (hu / s2).sum(axis=1), 0.5 * (hu * curvature).sum(axis=1)])
-    return Tilted(log_z=log_z, by_means=by_means, by_variances=by_variances)
+    # By the mean E'[g - m] / v, and by the variance (E'[(g - m)²] - v) / 2v², where E' knows y.
+    spread = np.maximum(v_g, _NARROW)
+    by_g = np.array(
+        [
+            (p * nodes).sum(axis=1) / np.sqrt(spread),
+            0.5 * ((p * nodes * nodes).sum(axis=1) - 1.0) / spread,
+        ]
+    )
+    narrow = v_g < _NARROW
+    if narrow.any():
+        # d²Phi(u)/dg² by du/dg = -u r / 2 and dr/dg = r (1 - r); half of it is the derivative by v.
+        r = noise / s2
+        curvature = 0.25 * r * r * (1.0 - u * u) - 0.5 * r * (1.0 - r)
+        of_phi = np.array([-0.5 * (hu * r).sum(axis=1), 0.5 * (hu * curvature).sum(axis=1)])
+        by_g = np.where(narrow, of_phi, by_g)
+    return Tilted(
+        log_z=log_z,
+        by_means=np.array([y * (h / s).sum(axis=1), by_g[0]]),
+        by_variances=np.array([-0.5 * (hu / s2).sum(axis=1), by_g[1]]),
+    )
 
 
 def sites(told: Tilted, means: Array, variances: Array) -> tuple[Array, Array, Flags]:
