@@ -189,6 +189,28 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
                 {"learner": "River logistic regression", "logs": "all"},
                 "instead of {behind_0%:.2f} and {behind_20%:.2f}.",
             ),
+            (
+                {"learner": "isgp(temporal=None)", "logs": "labels last"},
+                "without it `isgp()` is {behind_0%:.2f} and {behind_20%:.2f} behind",
+            ),
+            (
+                {"learner": "isgp(temporal=None)", "logs": "others"},
+                "and elsewhere {behind_0%:.3f} and {behind_20%:.3f}.",
+            ),
+            (
+                {"learner": "random forest, retrained, asking", "logs": "others"},
+                "come closest: {behind_0%:.2f} and {behind_20%:.2f} behind",
+            ),
+            ({"logs": "sorted", "wrong": "0%"}, "on the {n} logs that are sorted"),
+            (
+                {"learner": "the last answer", "logs": "sorted"},
+                "and {behind_20%:.2f} behind if 20 % are wrong",
+            ),
+            ({"logs": "labels last and return", "wrong": "0%"}, "On the {n} where labels last"),
+            (
+                {"learner": "the last answer", "logs": "labels last and return"},
+                "and {behind_20%:.2f} behind.",
+            ),
             ({"learner": "the last answer", "logs": "all"}, "and the last answer on {ahead_both}"),
             (
                 {"learner": "random forest, retrained", "logs": "all"},
@@ -217,7 +239,13 @@ SENTENCES: Sequence[tuple[str, str, Where, str]] = (
         "README.md",
         "public",
         {"learner": "River ARF, asking", "logs": "all"},
-        "and {behind_0%:.2f} to {behind_20%:.2f} more than two",
+        "and {behind_0%:.2f} to",
+    ),
+    (
+        "README.md",
+        "public",
+        {"learner": "logistic regression, retrained, asking", "logs": "all"},
+        "to {behind_20%:.2f} more than four",
     ),
     ("docs/measured.md", "public", {"logs": "all", "wrong": "0%"}, "on {n} public logs,"),
     (

@@ -89,17 +89,19 @@ _PEERS_LOGS = each(
         "mean": "mean",
     },
 )
-_PUBLIC = each(
+_PUBLIC = {"`isgp(temporal=None)`": {"learner": "isgp(temporal=None)"}} | each(
     "learner",
     "River ARF",
+    "River ARF, asking",
     "River logistic regression",
+    "River logistic regression, asking",
     "River nearest neighbours",
     "River Hoeffding adaptive tree",
     "River Gaussian naive Bayes",
-    "River ARF, asking",
-    "River logistic regression, asking",
     "random forest, retrained",
+    "random forest, retrained, asking",
     "logistic regression, retrained",
+    "logistic regression, retrained, asking",
     "the last answer",
     "the most frequent answer",
 )

@@ -160,17 +160,24 @@ class Nearest:
 
     def fit(self, X, labels):
         self.X, self.labels = X, np.array(labels)
+        self.classes_ = np.unique(labels)
 
-    def predict(self, X):
-        return self.labels[np.abs(X - self.X.T).argmin(axis=1)]
+    def predict_proba(self, X):
+        closest = self.labels[np.abs(X - self.X.T).argmin(axis=1)]
+        return (closest[:, None] == self.classes_).astype(float)
+
+
+def retrained(build, X, answers, learned):
+    model = rivals.Retrained(build, X)
+    return rivals.streamed(model, range(len(X)), answers, answers, lambda i, _proba: i in learned)
 
 
 def test_retrained_learners_predict_by_what_they_were_fitted_to_before():
     X = np.arange(6.0)[:, None]
     answers = ["a", "a", "b", "b", "b", "b"]
-    assert rivals.retrained(Nearest, X, answers, {1, 3}) == [None, None, "a", "a", "b", "b"]
-    assert rivals.retrained(Nearest, X, answers, {5}) == [None] * 6
-    assert rivals.retrained(Nearest, X, answers, ()) == [None] * 6
+    assert retrained(Nearest, X, answers, {1, 3}) == [None, None, "a", "a", "b", "b"]
+    assert retrained(Nearest, X, answers, {5}) == [None] * 6
+    assert retrained(Nearest, X, answers, ()) == [None] * 6
 
 
 def test_they_are_fitted_again_when_the_labels_are_a_third_more():
@@ -181,18 +188,29 @@ def test_they_are_fitted_again_when_the_labels_are_a_third_more():
             fitted.append(len(labels))
             super().fit(X, labels)
 
-    rivals.retrained(Noted, np.arange(30.0)[:, None], ["a", "b"] * 15, range(30))
+    retrained(Noted, np.arange(30.0)[:, None], ["a", "b"] * 15, range(30))
     assert fitted == [2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29]  # before, a single label
+
+
+def test_they_are_as_unsure_as_their_last_fit():
+    X = np.array([[0.0], [1.0], [0.4], [0.9]])
+    model = rivals.Retrained(rivals.RETRAINED["logistic regression, retrained"], X)
+    assert model.predict_proba_one(2) == {}
+    model.learn_one(0, "a")
+    assert model.predict_proba_one(2) == {"a": 1.0}
+    model.learn_one(1, "b")
+    assert model.predict_proba_one(3)["b"] > model.predict_proba_one(2)["b"]
+    assert sum(model.predict_proba_one(2).values()) == pytest.approx(1.0)
 
 
 def test_a_number_may_be_larger_than_others_can_take():
     xs = [rivals.bounded({"power": value}) for value in (1e300, -np.inf, 1e300, 2.0)]
     labels = ["hall", "kitchen", "hall", "hall"]
-    for name, build in (rivals.STREAMING | rivals.UNSURE).items():
+    for name, build in rivals.STREAMING.items():
         predicted = rivals.streamed(build(), xs, labels, labels, lambda _i, _proba: True)
         assert predicted[1] == "hall", name
     for build in rivals.RETRAINED.values():
-        assert rivals.retrained(build, rivals.matrix(xs), labels, {0, 1})[2] == "hall"
+        assert retrained(build, rivals.matrix(xs), labels, {0, 1})[2] == "hall"
 
 
 def test_answers_are_wrong_at_the_given_rate_and_never_another_label():
@@ -224,7 +242,7 @@ def test_all_learners_get_as_many_labels(folder, monkeypatch):
             super().learn_one(x, y)
 
     monkeypatch.setattr(benchmark, "STREAMING", {"one": Counting, "two": Counting})
-    monkeypatch.setattr(benchmark, "UNSURE", {"three": Counting})
+    monkeypatch.setattr(benchmark, "UNSURE", ("two",))
     monkeypatch.setattr(benchmark, "RETRAINED", {})
     events = logs.events_of(benchmark.manifest()[0], folder, 100)
     numbers = benchmark.numbers_of("one", events, seed=1)
@@ -233,12 +251,16 @@ def test_all_learners_get_as_many_labels(folder, monkeypatch):
     assert min(expected) > 0
     assert numbers["events"] == 100
     assert numbers["same"] == pytest.approx(95 / 99)
+    assert not numbers["sorted"]
 
 
 def log_of(same, ours, theirs):
-    names = [*rivals.STREAMING, *rivals.UNSURE, *rivals.RETRAINED]
+    names = (benchmark.UNFILTERED, *rivals.NAMES)
     of_rate = {"asked": 10, "challenges": 2, "isgp()": ours} | dict.fromkeys(names, theirs)
-    return {"events": 100, "same": same, "0%": of_rate, "20%": of_rate | {"isgp()": ours - 0.25}}
+    return {
+        "events": 100, "same": same, "sorted": same > 0.97,
+        "0%": of_rate, "20%": of_rate | {"isgp()": ours - 0.25},
+    }  # fmt: skip
 
 
 def test_rows_are_means_of_leads_and_count_where_another_is_ahead():
@@ -258,6 +280,12 @@ def test_rows_are_means_of_leads_and_count_where_another_is_ahead():
     assert arf["labels last"]["behind_0%"] == 0.25
     assert arf["labels last"]["ahead_both"] == 0
     assert arf["others"]["ahead_both"] == 1
+    assert arf.keys() == {"all", "labels last", "labels last and return", "others"}
+    assert arf["labels last and return"]["behind_0%"] == 0.25
+    in_order = list(benchmark.rows_of([log_of(0.98, 0.75, 0.5)]))
+    assert {
+        row["behind_0%"] for row in in_order if row["logs"] == "sorted" and "learner" in row
+    } == {0.25}
     within = list(benchmark.rows_of([log_of(0.5, 0.5, 0.52)]))
     assert {row["ahead_0%"] for row in within if "learner" in row} == {0}
     assert {row["ahead_20%"] for row in within if "learner" in row} == {1}
@@ -268,7 +296,7 @@ def test_a_quick_run_needs_no_folder(tmp_path):
     result, status = document(tmp_path, "public", benchmark.measure, "--quick")
     assert status == 0
     learners = {row["learner"] for row in result["rows"] if "learner" in row}
-    assert learners == {*rivals.STREAMING, *rivals.UNSURE, *rivals.RETRAINED}
+    assert learners == {benchmark.UNFILTERED, *rivals.NAMES}
     assert {row["n"] for row in result["rows"] if "n" in row} == {1}
 
 

@@ -9,11 +9,13 @@ Delete the file when the code has changed. Needs scikit-learn (the extra `[bench
 Of each log, the first 1500 rows are played as recorded; answers come at once, and are all right or
 wrong in 20 % of the cases, uniformly over the other labels. The others learn as many labels as
 `isgp()` asks for and challenges: at random, or, where the table says *asking*, those with the
-smallest margin. Accuracy counts all events with a label; one without a prediction is wrong.
+smallest margin. `isgp()` without its temporal filter asks for itself. Accuracy counts all events
+with a label; one without a prediction is wrong.
 
 The table shows how far `isgp()` is ahead, with the standard error over the logs, and on how many
 logs another learner is more than .03 ahead of it, and on how many so both without and with wrong
-answers. Labels last in a log if nine in ten are those of the event before.
+answers. Labels last in a log if nine in ten are those of the event before; it is sorted if each of
+them comes once, for a number of events.
 
 """
 
@@ -24,7 +26,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any, TypeAlias
@@ -32,30 +34,34 @@ from typing import Any, TypeAlias
 from benchmarks._harness import Options, Outcome, Row, progress, run, standard_error
 from benchmarks.comparison.public.logs import available, clone_commands, events_of, manifest
 from benchmarks.comparison.public.rivals import (
+    NAMES,
     RETRAINED,
     STREAMING,
     UNSURE,
     Predicted,
+    Retrained,
     SmallestMargin,
     bounded,
     matrix,
-    retrained,
     streamed,
 )
-from streamgp import SimulatedAnnotator, isgp
+from streamgp import SimulatedAnnotator, SkepticalClassifier, isgp
 from streamgp.__main__ import fix_hashes
 from streamgp.apps.replay.demo import room_events
 from streamgp.apps.replay.engine import EventSource, Replay
+from streamgp.evaluation import RunStatistics
 from streamgp.interactive import Event, InteractiveLoop
 
 RATES: Mapping[str, float] = {"0%": 0.0, "20%": 0.2}
 AHEAD = 0.03
 LASTING = 0.9
+UNFILTERED = "isgp(temporal=None)"
 _N_ROWS = 1500
 
 Numbers: TypeAlias = dict[str, Any]
-"""Numbers of a log: `events` with a label, the share whose label is the `same` as that before, and
-for each rate how often `isgp()` `asked`, its `challenges`, and the accuracy of all learners."""
+"""Numbers of a log: `events` with a label, the share whose label is the `same` as that before,
+whether it is `sorted`, and for each rate how often `isgp()` `asked`, its `challenges`, and the
+accuracy of all learners."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -122,7 +128,11 @@ def _read(kept: Path) -> dict[str, Numbers]:
 def numbers_of(name: str, events: Sequence[Event], seed: int) -> Numbers:
     """Play a log with all learners."""
     known = [str(event.truth) for event in events if event.truth is not None]
-    found: Numbers = {"events": len(known), "same": mean(a == b for a, b in pairwise(known))}
+    found: Numbers = {
+        "events": len(known),
+        "same": mean(a == b for a, b in pairwise(known)),
+        "sorted": len(list(groupby(known))) == len(set(known)),
+    }
     return found | {
         title: _played(events, rate, partial(draws, f"{name}, {seed}"))
         for title, rate in RATES.items()
@@ -141,13 +151,17 @@ def _played(
     truths = [None if event.truth is None else str(event.truth) for event in events]
     known = [i for i, truth in enumerate(truths) if truth is not None]
     seed = drawn("isgp").randrange(2**32)
-    annotator = SimulatedAnnotator(error_rate=rate, seed=seed)
-    replay = Replay(InteractiveLoop(isgp(seed=seed)), EventSource(events), annotator)
-    counts = replay.run().statistics
+
+    def interactive(model: SkepticalClassifier) -> RunStatistics:
+        annotator = SimulatedAnnotator(error_rate=rate, seed=seed)
+        return Replay(InteractiveLoop(model), EventSource(events), annotator).run().statistics
+
+    counts, unfiltered = interactive(isgp(seed=seed)), interactive(isgp(seed=seed, temporal=None))
     found = {
         "asked": counts.n_asked,
         "challenges": counts.n_challenges,
         "isgp()": (counts.accuracy or 0.0) * counts.n_scored / len(known),
+        UNFILTERED: (unfiltered.accuracy or 0.0) * unfiltered.n_scored / len(known),
     }
     n_labels = min(counts.n_asked + counts.n_challenges, len(known))
     chosen = set(drawn("labels").sample(known, n_labels))
@@ -157,15 +171,20 @@ def _played(
     def scored(predicted: Predicted) -> float:
         return mean(predicted[i] == truths[i] for i in known)
 
-    for name, build in STREAMING.items():
-        predicted = streamed(build(), xs, truths, answers, lambda i, _proba: i in chosen)
-        found[name] = scored(predicted)
-    for name, build in UNSURE.items():
-        asks = SmallestMargin(n_labels, len(known), seed=seed)
-        found[name] = scored(streamed(build(), xs, truths, answers, asks))
+    def at_random(i: int, _proba: Mapping[str, float]) -> bool:
+        return i in chosen
+
+    def unsure() -> SmallestMargin:
+        return SmallestMargin(n_labels, len(known), seed=seed)
+
     X = matrix(xs)
-    for name, build in RETRAINED.items():
-        found[name] = scored(retrained(build, X, answers, chosen))
+    fitted = {name: partial(Retrained, build, X) for name, build in RETRAINED.items()}
+    for inputs, learners in ((xs, STREAMING), (range(len(xs)), fitted)):
+        for name, build in learners.items():
+            found[name] = scored(streamed(build(), inputs, truths, answers, at_random))
+            if name in UNSURE:
+                predicted = streamed(build(), inputs, truths, answers, unsure())
+                found[f"{name}, asking"] = scored(predicted)
     return found
 
 
@@ -185,9 +204,12 @@ def answered(truths: Sequence[str | None], rate: float, rng: random.Random) -> l
 
 def rows_of(numbers: Sequence[Numbers]) -> Iterator[Row]:
     """Yield what was asked, and how far `isgp()` is ahead of each learner: in all, and by kind."""
+    lasting = [log for log in numbers if log["same"] > LASTING]
     groups = {
         "all": numbers,
-        "labels last": [log for log in numbers if log["same"] > LASTING],
+        "labels last": lasting,
+        "sorted": [log for log in lasting if log["sorted"]],
+        "labels last and return": [log for log in lasting if not log["sorted"]],
         "others": [log for log in numbers if log["same"] <= LASTING],
     }
     groups = {title: logs for title, logs in groups.items() if logs}
@@ -198,7 +220,7 @@ def rows_of(numbers: Sequence[Numbers]) -> Iterator[Row]:
             for name in ("asked", "challenges", "isgp()"):
                 row[name] = mean(log[rate][name] for log in logs)
             yield row
-    for rival in (*STREAMING, *UNSURE, *RETRAINED):
+    for rival in (UNFILTERED, *NAMES):
         for title, logs in groups.items():
             leads = {
                 rate: [log[rate]["isgp()"] - log[rate][rival] for log in logs] for rate in RATES

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,12 +92,6 @@ STREAMING: dict[str, Callable[[], Any]] = {
     "the last answer": dummy.NoChangeClassifier,
     "the most frequent answer": dummy.PriorClassifier,
 }
-UNSURE: dict[str, Callable[[], Any]] = {
-    "River ARF, asking": _arf,
-    "River logistic regression, asking": _logistic,
-}
-"""Those that choose their labels themselves."""
-
 _WINDOW = 150
 
 
@@ -145,12 +139,12 @@ class SmallestMargin:
 
 def streamed(
     model: Any,
-    xs: Sequence[Features],
+    xs: Sequence[Any],
     truths: Sequence[str | None],
     answers: Sequence[str | None],
     asks: Asks,
 ) -> Predicted:
-    """Return what a River classifier predicts, which learns the answers that it asks for.
+    """Return what a classifier with River's methods predicts, which learns the answers it asks for.
 
     It is not asked whether it wants those of events whose truth is unknown. Features are
     standardised by all events so far.
@@ -190,6 +184,10 @@ RETRAINED: dict[str, Callable[[], Any]] = {
     "random forest, retrained": _random_forest,
     "logistic regression, retrained": _batch_logistic,
 }
+UNSURE = ("River ARF", "River logistic regression", *RETRAINED)
+"""Those that also choose their labels themselves."""
+NAMES = (*STREAMING, *RETRAINED, *(f"{name}, asking" for name in UNSURE))
+"""All learners, with *asking* where they choose their labels."""
 
 
 def matrix(xs: Sequence[Features]) -> Array:
@@ -209,10 +207,10 @@ def matrix(xs: Sequence[Features]) -> Array:
     return np.array([[row.get(name, without) for name, without in columns] for row in rows])
 
 
-def retrained(
-    build: Callable[[], Any], X: Array, answers: Sequence[str | None], learned: Collection[int]
-) -> Predicted:
-    """Return what a classifier of scikit-learn predicts, which is fitted again now and then.
+class Retrained:
+    """A classifier of scikit-learn that is fitted again whenever its labels are a third more.
+
+    It has River's methods, for rows of a matrix. Each fit predicts all rows at once.
 
     Parameters
     ----------
@@ -220,29 +218,46 @@ def retrained(
         Function that returns the classifier.
     X
         The features, shape (n, d).
-    learned
-        Numbers of the events whose answers are learned.
+
+    Examples
+    --------
+    >>> forest = Retrained(RETRAINED["random forest, retrained"], np.array([[0.0], [1.0], [0.9]]))
+    >>> forest.learn_one(0, "hall")
+    >>> forest.learn_one(1, "kitchen")
+    >>> proba = forest.predict_proba_one(2)
+    >>> max(proba, key=proba.get)
+    'kitchen'
 
     """
-    from sklearn.dummy import DummyClassifier
 
-    predicted: Predicted = []
-    model: Any = None
-    so_far: list[int] = []
-    due = 1
-    for i in [*sorted(learned), len(X)]:
-        so_far.append(i)
-        if i < len(X) and len(so_far) < due:
-            continue
-        # The model so far predicts this event, too.
-        rows = X[len(predicted) : i + 1]
-        if len(rows):
-            predicted += [None] * len(rows) if model is None else model.predict(rows).tolist()
-        if i < len(X):
-            labels = [answers[j] for j in so_far]
-            model = build() if len(set(labels)) > 1 else DummyClassifier()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # not converged, or a feature that is constant
-                model.fit(X[so_far], labels)
-            due = max(len(so_far) + 1, int(_MORE * len(so_far)))
-    return predicted
+    def __init__(self, build: Callable[[], Any], X: Array) -> None:
+        self._build = build
+        self._X = X
+        self._rows: list[int] = []
+        self._labels: list[str | None] = []
+        self._due = 1
+        self._classes: list[str] = []
+        self._probas: Array | None = None
+
+    def predict_proba_one(self, row: int) -> dict[str, float]:
+        """Return the probabilities of the labels that the last fit has seen."""
+        if self._probas is None:
+            return {}
+        return dict(zip(self._classes, self._probas[row].tolist(), strict=True))
+
+    def learn_one(self, row: int, y: str | None) -> None:
+        """Learn the label of a row, perhaps not at once."""
+        from sklearn.dummy import DummyClassifier
+
+        self._rows.append(row)
+        self._labels.append(y)
+        n = len(self._rows)
+        if n < self._due:
+            return
+        model = self._build() if len(set(self._labels)) > 1 else DummyClassifier()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # not converged, or a feature that is constant
+            model.fit(self._X[self._rows], self._labels)
+        self._classes = model.classes_.tolist()
+        self._probas = model.predict_proba(self._X)
+        self._due = max(n + 1, int(_MORE * n))
