@@ -31,7 +31,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, Union, cast, get_type_
 
 import msgspec
 
-from connectors.wire.explain import LARGEST, SMALLEST, explain, one_line
+from connectors.wire.explain import LARGEST, SMALLEST, explain, explain_zero, one_line
 from streamgp.base import Decision, Features, Label, Neighbour
 from streamgp.common.feature_values import is_missing
 from streamgp.common.validation import check_bytes
@@ -724,7 +724,9 @@ def _check(data: bytes, max_bytes: int) -> None:
             data.decode()
         except UnicodeDecodeError as error:
             raise DecodeError(
-                f"message must be UTF-8, got the byte 0x{data[error.start]:02x} "
+                explain_zero(data)
+                if 0 in data
+                else f"message must be UTF-8, got the byte 0x{data[error.start]:02x} "
                 f"at position {error.start}"
             ) from None
     if data.count(_BRACE) + data.count(_BRACKET) > MAX_DEPTH and _too_deep(data):

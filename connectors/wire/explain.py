@@ -51,6 +51,21 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def explain_zero(data: bytes) -> str:
+    r"""Return what is wrong with bytes of which one is zero, be they UTF-8 or not.
+
+    Examples
+    --------
+    >>> explain_zero(b"\0\0\0\0\1{}")
+    'message must be JSON in UTF-8, got a zero byte at position 0, as serializers of a schema ...
+
+    """
+    return (
+        f"message must be JSON in UTF-8, got a zero byte at position {data.index(0)}, as "
+        "serializers of a schema registry write it, and UTF-16"
+    )
+
+
 def explain(
     data: bytes, error: Exception, types: Mapping[str, type], kind: str | None = None
 ) -> str:
@@ -74,10 +89,7 @@ def explain(
     if data.startswith(BOM_UTF8):
         return "message must be JSON, got a byte order mark before it"
     if 0 in data:
-        return (
-            f"message must be JSON in UTF-8, got a zero byte at position {data.index(0)}, as "
-            "serializers of a schema registry write it, and UTF-16"
-        )
+        return explain_zero(data)
     try:
         plain = json.loads(data, parse_constant=_refuse_constant)
     except _NotFiniteError as constant:

@@ -164,6 +164,10 @@ BAD_BYTES = [
         "message must be JSON in UTF-8, got a zero byte at position 0",
     ),
     (
+        b"\x00\x00\x00\x00\x01\x02\x02a\xf0?",  # Avro
+        "message must be JSON in UTF-8, got a zero byte at position 0, as serializers of a schema",
+    ),
+    (
         '{"x":{}}'.encode("utf-16-le"),
         "message must be JSON in UTF-8, got a zero byte at position 1",
     ),
