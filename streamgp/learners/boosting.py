@@ -52,10 +52,11 @@ FORESTS: Mapping[Preset, Mapping[str, Any]] = {
     "paper": {"n_tests": 20, "min_weight": 100, "inherit": False},
 }
 """The forests used where no model is given, by preset."""
+# Alg. 1 has no such factor; the paper's settings come nearest to its tables with 1/2.
 SHRINKAGE: Mapping[Preset, float] = {"default": 1.0, "paper": 0.5}
 """Factor applied to each agreement, by preset."""
 
-# An example that nine weak learners got wrong would have a weight of e^9 in the tenth.
+# An example that nine weak learners got wrong has a weight of e^9 in the tenth, by Alg. 1.
 MAX_WEIGHT = 10.0
 # What has been learned is predicted from then on, so weights shrink: their mean is taken over
 # the latest hundred or so.

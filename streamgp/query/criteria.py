@@ -119,7 +119,8 @@ def contradiction(belief: Belief, given: Label) -> float:
 
     `Φ((mean_predicted - mean_given) / std)`; a class never seen has mean 0. For plain
     probabilities it is the difference of the two. The paper sets agreement to 0 by hand, as Eq. 8
-    would give 1/2 there.
+    would give 1/2 there, and divides by the standard deviation of one function, as here, though it
+    takes them to be independent.
 
     Examples
     --------
