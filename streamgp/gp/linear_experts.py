@@ -380,8 +380,8 @@ def covariances_of(
 # the normal distribution at its mode. Every class has a covariance of its own, since the curvature
 # of the likelihood differs: the work is that of `Experts` times the number of classes.
 
-# Newton's method within a bracket: the equation is monotone, and a few steps suffice unless the
-# variance is in the hundreds. A root that is found stays, so that no class depends on another.
+# Newton's method: a few steps suffice, and one more for each factor of e in the variance. A root
+# that is found stays, so that no class depends on another.
 _MOST_STEPS = 60
 _EXACT = 1e-13
 
@@ -485,17 +485,15 @@ def _mode(means: Array, variances: Array, told: Array) -> Array:
 
     `f = mean + variance (told - sigmoid(f))`.
     """
-    low, high = means + variances * (told - 1.0), means + variances * told
-    latent = means.copy()
+    # From 0, where the sigmoid turns from convex to concave, no step passes the root. From the mean
+    # steps may go to and fro for ever.
+    latent = np.zeros_like(means)
     for _ in range(_MOST_STEPS):
         yes = expit(latent)
         excess = latent - means - variances * (told - yes)
         open_ = np.abs(excess) > _EXACT * (1.0 + variances + np.abs(means))
         if not open_.any():
             break
-        low = np.where(excess < 0.0, latent, low)
-        high = np.where(excess > 0.0, latent, high)
         newton = latent - excess / (1.0 + variances * yes * (1.0 - yes))
-        inside = (newton > low) & (newton < high)
-        latent = np.where(open_, np.where(inside, newton, 0.5 * (low + high)), latent)
+        latent = np.where(open_, newton, latent)
     return latent

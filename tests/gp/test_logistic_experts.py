@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -28,6 +28,8 @@ def taught(Phi, labels, n_classes=3, **options):
 
 
 @given(st.floats(-40, 40), st.floats(0, 1e4), st.booleans())
+@example(4.66176, 12.0, False)
+@example(-2.713502088317914, 837.4203406566138, True)
 def test_the_mode_solves_its_equation(mean, variance, told):
     found = _mode(np.array([[mean]]), np.array([[variance]]), np.array([[float(told)]]))[0, 0]
 
