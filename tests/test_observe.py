@@ -225,6 +225,17 @@ tests:
           - exp_labels: {severity: critical, job: streamgp}
             exp_annotations: {summary: 16 inputs were deleted before they were read}
       - {eval_time: 75m, alertname: StreamgpMissedInputs}
+  - interval: 30s  # a worker had missed inputs long before it was started again, and missed others
+    input_series:
+      - series: streamgp_missed_inputs_total{ONE}
+        values: 50x150 7x20
+    alert_rule_test:
+      - {eval_time: 75m, alertname: StreamgpMissedInputs}
+      - eval_time: 76m
+        alertname: StreamgpMissedInputs
+        exp_alerts:
+          - exp_labels: {severity: critical, job: streamgp}
+            exp_annotations: {summary: 7 inputs were deleted before they were read}
   - interval: 30s  # one that has never committed counts from its start
     input_series:
       - series: process_start_time_seconds{ONE}
