@@ -109,12 +109,8 @@ def tilted(y: Array, means: Array, variances: Array) -> Tilted:
     hu = h * u
     # By the mean E'[g - m] / v, and by the variance (E'[(g - m)²] - v) / 2v², where E' knows y.
     spread = np.maximum(v_g, _NARROW)
-    by_g = np.array(
-        [
-            (p * nodes).sum(axis=1) / np.sqrt(spread),
-            0.5 * ((p * nodes * nodes).sum(axis=1) - 1.0) / spread,
-        ]
-    )
+    first, second = np.vecdot(p, nodes), np.vecdot(p, nodes * nodes)
+    by_g = np.array([first / np.sqrt(spread), 0.5 * (second - 1.0) / spread])
     narrow = v_g < _NARROW
     if narrow.any():
         # d²Phi(u)/dg² by du/dg = -u r / 2 and dr/dg = r (1 - r); half of it is the derivative by v.
