@@ -26,7 +26,7 @@ from connectors.worker.compatibility import (
     interrupted_command,
 )
 from connectors.worker.settings import LoopSettings
-from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress
+from streamgp.apps.console import DONE, NEEDS_OPERATOR, WRONG_USE, number, progress, span
 from streamgp.apps.deployment.contents import (
     InputProgress,
     drifts_in,
@@ -247,17 +247,17 @@ def _of_topics(
 
 def _of_questions(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
     """Warn of questions that are deleted while they are open."""
-    spans = (config.loop.expires_after_s, config.loop.answer_horizon_s)
-    open_s = min((span for span in spans if span is not None), default=inf)
+    limits = (config.loop.expires_after_s, config.loop.answer_horizon_s)
+    open_s = min((limit for limit in limits if limit is not None), default=inf)
     kept_s = topics.requests_kept_s()
     if kept_s < open_s:
         least = "-1 (for ever)" if open_s == inf else f"at least {1e3 * open_s:.0f}"
         yield Finding(
             "warning",
             "topics",
-            f"topic {config.topics.names()['requests']} keeps a question for {kept_s:g} s, and "
+            f"topic {config.topics.names()['requests']} keeps a question for {span(kept_s)}, and "
             "annotators do not see it after that, though it may still be open; set retention.ms "
-            f"there to {least}",
+            f"there to {least}, or loop.expires_after_s to {kept_s:.0f} or less",
         )
 
 

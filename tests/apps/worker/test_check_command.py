@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import resource
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -39,6 +40,7 @@ class FakeTopics(MemoryTopics):
 
     said: Sequence[str] = ()
     warned: Sequence[str] = ()
+    kept_s = math.inf
     error: BrokerError | None = None
 
     def problems(self) -> list[str]:
@@ -48,6 +50,9 @@ class FakeTopics(MemoryTopics):
 
     def warnings(self) -> list[str]:
         return list(self.warned)
+
+    def requests_kept_s(self) -> float:
+        return self.kept_s
 
 
 class Endless:
@@ -144,6 +149,19 @@ def test_everything_is_well(config: Path, tmp_path: Path, topics: FakeTopics) ->
         "learned": "nothing yet",
     }
     assert not (tmp_path / "state").exists()  # it only looks
+
+
+def test_questions_that_are_deleted_while_they_are_open_are_a_warning(
+    config: Path, topics: FakeTopics
+) -> None:
+    config.write_text('broker = "kafka://a"')  # questions stay open for ever
+    topics.kept_s = 30 * 86_400.0
+    status, found = checked(config)
+    assert (status, found["topics"][0]) == (0, "warning")
+    assert found["topics"][1].startswith("topic requests keeps a question for 30 d, and ")
+    assert found["topics"][1].endswith(
+        "set retention.ms there to -1 (for ever), or loop.expires_after_s to 2592000 or less"
+    )
 
 
 def test_what_workers_can_live_with_is_a_warning(config: Path, topics: FakeTopics) -> None:
