@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from connectors.broker import Received, Source
 from connectors.tables.log_source import LogSource, WindowedLog
@@ -65,7 +66,7 @@ def open_log(path: Path, config: Config, notes: Notes, *, source: str) -> LogSou
 class RepeatedLog:
     """A log that several replays read: windows over its rows are cut once, and stay in memory.
 
-    Rows without windows are read from the file again.
+    They have no excerpts. Rows without windows are read from the file again.
 
     Parameters
     ----------
@@ -88,6 +89,8 @@ class RepeatedLog:
         """
         if self._cut is not None and self._cut.exhausted:
             return _KeptWindows(self._cut.polled)
+        if config.windows is not None:
+            config = replace(config, windows=replace(config.windows, excerpt=False))
         log = open_log(self.path, config, notes, source=self.source)
         if isinstance(log, LogSource):
             return log

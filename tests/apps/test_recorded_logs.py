@@ -13,6 +13,7 @@ from streamgp.apps.recorded_logs import Notes, RepeatedLog
 from streamgp.apps.replay.run import play_log
 from streamgp.config.settings import Config, Log, Windows
 from streamgp.evaluation import RunStatistics
+from streamgp.interactive.messages import Event
 
 ROWS = Config(log=Log(label="room", time="t"))
 WINDOWS = Config(log=Log(label="room", time="t"), windows=Windows(length_s=5.0))
@@ -40,6 +41,8 @@ def test_windows_are_cut_once(path: Path) -> None:
     log, notes = RepeatedLog(path, source="own.toml"), Notes()
     first = read(log.open(WINDOWS, notes))
     assert len(first) == N_ROWS / 5 + 1  # and the row that is rejected
+    # They would be most of what stays in memory.
+    assert {m.excerpt for m in first if isinstance(m, Event)} == {None}
     path.unlink()
     for _ in range(2):
         again = log.open(WINDOWS, notes)
