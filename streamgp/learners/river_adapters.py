@@ -330,10 +330,10 @@ class Seeded(Unretained, ABC):
     def state(self) -> State | None:
         """Return the state not determined by the examples, as plain JSON; None if there is none.
 
-        That is a seed that was drawn. A learner that takes it over with `load_state`, and learns
-        all examples in their order, is bitwise this one.
+        That is a seed in use that was not given. A learner that takes it over with `load_state`,
+        and learns all examples in their order, is bitwise this one.
         """
-        return {"seed": self._seed} if self.seed is None else None
+        return None if self._seed == self.seed else {"seed": self._seed}
 
     def load_state(self, state: State | None) -> None:
         """Take over what `state` returned; this learner has learned nothing yet."""

@@ -192,9 +192,9 @@ def _takes_texts(learner: object) -> bool:
 def seeded(model: Any, seed: int | None) -> Any:
     """Return a model in which all that draws random numbers has a seed, if one is given.
 
-    Otherwise it would learn something else the next time, and could not be restored.
+    Otherwise it would learn something else the next time.
     """
-    if seed is None or not _unseeded(model):
+    if seed is None or not [*_without_seed(model)]:
         return model
     check_seed(seed)
     return reseeded(model, seed, "model", missing_only=True)

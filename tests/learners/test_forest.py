@@ -205,6 +205,10 @@ def test_a_seed_that_was_drawn_makes_the_forest_again():
     again.load_state(model.state())
     assert answers(taught(again)) == answers(model)
     assert answers(taught(OnlineForestClassifier(**SMALL))) != answers(model)
+    given = OnlineForestClassifier(**SMALL, seed=1)
+    given.load_state(model.state())
+    assert given.state() == model.state()  # another one than it was given
+    assert answers(taught(given)) == answers(model)
 
 
 def test_a_seed_that_was_given_is_no_state():

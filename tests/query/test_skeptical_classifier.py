@@ -1067,12 +1067,14 @@ def test_a_model_with_an_unseeded_part_is_not_saved(model):
     assert SkepticalClassifier(model(1)).state()
 
 
-@pytest.mark.parametrize("model", DRAWING.values(), ids=DRAWING)
+@pytest.mark.parametrize(
+    "model", [*DRAWING.values(), OnlineForestClassifier], ids=[*DRAWING, "ours"]
+)
 def test_the_seed_is_that_of_all_parts_without_one(model):
     rows = [({"a": i * 0.3 % 1.0, "b": i * 0.7 % 1.0}, i % 3) for i in range(40)]
 
     def beliefs(seed):
-        skeptical = SkepticalClassifier(model(None), AlwaysAsk(), warm_up=10, seed=seed)
+        skeptical = SkepticalClassifier(model(seed=None), AlwaysAsk(), warm_up=10, seed=seed)
         for x, y in rows:
             skeptical.learn_one(x, y)
         return [skeptical.own_proba_one(x) for x, _ in rows]
