@@ -100,8 +100,8 @@ def annotate(
       streamgp annotate worker.toml --simulate "" --truth rooms.csv --label room
 
     Exit status: 0 success; 2 wrong usage, a line that is not an answer, or a broker that refuses;
-    75 lost the broker: answers could not be sent, or it was away for --stop-when-idle; 130
-    interrupted by Ctrl-C.
+    75 lost the broker: answers could not be sent, it was away for --stop-when-idle, or it lets
+    this program in no longer; 130 interrupted by Ctrl-C.
     """
     if not simulate and (truth or label is not None):
         raise click.UsageError("--truth and --label can be used only with --simulate")

@@ -20,7 +20,7 @@ from connectors.annotation.open_questions import Order, Question
 from connectors.annotation.own_answers import CannotUndoError
 from connectors.annotation.replies import privileged_of
 from connectors.annotation.sender import AnswerSender
-from connectors.topics import BrokerError, RefusedError, Topics
+from connectors.topics import BrokerError, LockedOutError, RefusedError, Topics
 from connectors.wire.inbound import TakenBack
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
@@ -154,7 +154,7 @@ class Subscription:
 
         Raises
         ------
-        RefusedError
+        LockedOutError, RefusedError
             If a retry would not help.
 
         """
@@ -165,7 +165,7 @@ class Subscription:
                     return
                 self._begin()
             self._read(timeout_s)
-        except RefusedError:
+        except (LockedOutError, RefusedError):
             raise
         except BrokerError as error:
             self.trouble = " ".join(str(error).split())
@@ -271,7 +271,7 @@ class Answering:
 
         Raises
         ------
-        RefusedError
+        LockedOutError, RefusedError
             If the topics can no longer be read, and waiting would not help.
 
         """
@@ -494,6 +494,8 @@ def by_hand(
             answering = Answering(topics, session, face, sender)
             try:
                 answering.run(stop)
+            except LockedOutError as error:
+                answering.lost = str(error)
             except (RefusedError, UnclearLineError) as error:
                 refusal = " ".join(str(error).split())
             n_open = answering.n_open()

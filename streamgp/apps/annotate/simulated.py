@@ -29,7 +29,7 @@ from connectors.tables.cells import (
     with_point,
 )
 from connectors.tables.readers import Row, TableError, open_table
-from connectors.topics import BrokerError, Reader, RefusedError, Topics, Writer
+from connectors.topics import BrokerError, LockedOutError, Reader, RefusedError, Topics, Writer
 from connectors.wire.inbound import TakenBack
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
@@ -390,7 +390,7 @@ class Simulation:
 
         Raises
         ------
-        RefusedError
+        LockedOutError, RefusedError
             If a retry would not help.
 
         """
@@ -401,7 +401,7 @@ class Simulation:
                     return False
                 self._open()
             is_moved = self._read(timeout_s) + self._find_truths() + self._send()
-        except RefusedError:
+        except (LockedOutError, RefusedError):
             raise
         except BrokerError as error:
             self.trouble = " ".join(str(error).split())

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from connectors.annotation.open_questions import Question
-from connectors.topics import BrokerError, RefusedError
+from connectors.topics import BrokerError, LockedOutError, RefusedError
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.commands import line_of
 from streamgp.apps.annotate.line_ui import LineFace, Lines
@@ -167,7 +167,7 @@ def test_end_of_the_input_ends_it(town: Town) -> None:
 
 @pytest.mark.parametrize(
     ("error", "options", "status"),
-    [(BrokerError, ("--stop-when-idle", "0"), 75), (RefusedError, (), 2)],
+    [(BrokerError, ("--stop-when-idle", "0"), 75), (LockedOutError, (), 75), (RefusedError, (), 2)],
 )
 def test_topics_that_are_gone_end_it_although_lines_wait(
     error: type[BrokerError],

@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.topics import BrokerError, RefusedError
+from connectors.topics import BrokerError, LockedOutError, RefusedError
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import signature
@@ -552,6 +552,7 @@ def test_broker_that_is_away_at_the_start_is_reported_with_its_status(
             75,
             ["the broker does not answer; trying again"],
         ),
+        (LockedOutError, ("--simulate", ""), 75, []),
         (RefusedError, ("--simulate", ""), 2, []),
     ],
 )
