@@ -76,10 +76,11 @@ def test_configurations_are_valid(block):
 
 
 LINES = [line.removeprefix("$ ") for block in blocks("console") for line in block.splitlines()]
+RUNNING_TEXT = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
 COMMANDS = sorted(
     {
         command
-        for line in [*LINES, *re.findall(r"`([^`]*)`", TEXT)]
+        for line in [*LINES, *re.findall(r"`([^`]*)`", RUNNING_TEXT)]
         for command in line.partition("  #")[0].split(" | ")
         if re.match("streamgp [a-z]", command)
     }
