@@ -266,6 +266,14 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
     group = config.worker.group
     inputs = InputProgress(topics, config.topics.names(), group)
     topics.check_writing(group)
+    troubles = inputs.troubles()
+    with progress() as show:
+        began = time.monotonic()
+        while not (troubles or inputs.is_settled):
+            show("waiting for progress", (time.monotonic() - began) / STALL_S)
+            time.sleep(_LOOK_EVERY_S)
+            inputs.look()
+            troubles = inputs.troubles()
     workers = f"{number(inputs.n_workers, 'worker')} running in group {group!r}"
     yield Finding("ok", "group", f"{workers}, {number(inputs.n_waiting, 'input')} waiting")
     if besides := topics.read_besides(group):
@@ -277,14 +285,6 @@ def _of_inputs(topics: Topics, config: WorkerConfig) -> Iterator[Finding]:
             "from the workers, and of two workers with the same group and instance name the "
             "earlier one is stopped",
         )
-    troubles = inputs.troubles()
-    with progress() as show:
-        began = time.monotonic()
-        while not (troubles or inputs.is_settled):
-            show("waiting for progress", (time.monotonic() - began) / STALL_S)
-            time.sleep(_LOOK_EVERY_S)
-            inputs.look()
-            troubles = inputs.troubles()
     yield from (Finding("alert", "inputs", trouble) for trouble in troubles)
 
 

@@ -297,6 +297,21 @@ def test_lines_that_workers_have_written_themselves_are_no_inputs_that_wait(
     assert (status, found["inputs"]) == (NEEDS_OPERATOR, ("alert", alert))
 
 
+def test_group_is_told_as_it_is_after_the_wait(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group keeps a worker that was killed for ten seconds."""
+    monkeypatch.setattr(checking, "_LOOK_EVERY_S", 0.0)
+    n_members = iter([1, 1, 0])
+    monkeypatch.setattr(topics, "n_members", lambda _group: next(n_members, 0))
+    waiting = Backlog(position=0, end=5, n_waiting=5)
+    monkeypatch.setattr(topics, "backlog", lambda _group: {("events", 0): waiting})
+    status, found = checked(config)
+    assert found["group"][1] == "0 workers running in group 'streamgp', 5 inputs waiting"
+    alert = "no worker is running in group 'streamgp', with 5 inputs waiting"
+    assert (status, found["inputs"]) == (NEEDS_OPERATOR, ("alert", alert))
+
+
 @pytest.mark.parametrize(
     ("state", "why"),
     [
