@@ -113,7 +113,7 @@ def test_loops_of_keys_that_are_evicted_and_restarted_say_the_same(
     ids=["classes", "numbers", "forest"],
 )
 def test_a_seed_that_was_drawn_survives_the_restart(labels, skeptical, learner):
-    loop = InteractiveLoop(skeptical(learner(), warm_up=16, seed=3))
+    loop = InteractiveLoop(skeptical(learner(), warm_up=16))
     story, messages = Story(1, labels=labels), []
     for _ in range(60):
         messages = told(loop, story.next(messages))
