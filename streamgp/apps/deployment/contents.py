@@ -132,19 +132,26 @@ def vanished_in(
 ) -> dict[int, LostRecordsError]:
     """Return the partitions without any records although the group has processed inputs there.
 
-    Empty while workers are running: they check this themselves, and may be just starting.
+    Running workers may have written the first ones since the histories were read: what is missing
+    is then looked for again, since a position is never ahead of the records of its batch.
     """
-    if topics.n_members(group):
-        return {}
     positions = topics.positions(group)
-    found = {}
-    for partition in range(topics.n_partitions()):
-        history = histories.get(partition, History())
-        if history.configuration is None and not history.entities():
-            lost = vanished(partition, positions)
-            if lost is not None:
-                found[partition] = lost
+    found = {
+        partition: lost
+        for partition in range(topics.n_partitions())
+        if _is_blank(histories.get(partition))
+        and (lost := vanished(partition, positions)) is not None
+    }
+    if found and topics.n_members(group):
+        later = histories_of(everything(topics, *COMPACTED, what="reading"))
+        found = {
+            partition: lost for partition, lost in found.items() if _is_blank(later.get(partition))
+        }
     return found
+
+
+def _is_blank(history: History | None) -> bool:
+    return history is None or (history.configuration is None and not history.entities())
 
 
 def errors_of(

@@ -297,6 +297,35 @@ def test_lines_that_workers_have_written_themselves_are_no_inputs_that_wait(
     assert (status, found["inputs"]) == (NEEDS_OPERATOR, ("alert", alert))
 
 
+@pytest.mark.parametrize("n_members", [0, 1])
+def test_what_is_lost_is_told_while_a_worker_counts_as_running(
+    n_members: int, config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for ten seconds after a worker has refused to start for that reason."""
+    monkeypatch.setattr(topics, "positions", lambda _group: {("events", 2): 17})
+    monkeypatch.setattr(topics, "n_members", lambda _group: n_members)
+    status, found = checked(config)
+    assert (status, found["learned"][0]) == (2, "wrong")
+    assert "partition 2: state and consensus hold nothing, and the" in found["learned"][1]
+
+
+def test_first_batch_of_a_worker_is_not_taken_for_a_loss(
+    config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be committed between the looks at the topics and at the positions."""
+    monkeypatch.setattr(topics, "n_members", lambda _group: 1)
+    fingerprint = build_model(load_worker(config)).fingerprint()
+    ours = {"fingerprint": fingerprint, "keyed": True, "group": "streamgp"}
+
+    def positions(_group: str) -> dict[tuple[str, int], int]:
+        worked_on(config, topics, ours)
+        return {("events", 2): 1}
+
+    monkeypatch.setattr(topics, "positions", positions)
+    status, found = checked(config)
+    assert (status, found["learned"][0]) == (0, "ok")
+
+
 def test_group_is_told_as_it_is_after_the_wait(
     config: Path, topics: FakeTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
