@@ -101,7 +101,7 @@ def test_list_says_where_why_and_how_far_but_not_what(small: Small) -> None:
     assert [line.split()[5] for line in lines] == ["correlate", "decode", "decode"]
     assert [line.split()[3] for line in lines] == ["answers", "events", "events"]
     assert "no event of key 'ann' was ever seen" in lines[0]
-    assert "must be UTF-8" in lines[1]
+    assert "must be JSON in UTF-8, got a zero byte at position 1" in lines[1]
     assert "unknown major version" in lines[2]
     assert end == "3 dead letters"
     assert "here" not in text
