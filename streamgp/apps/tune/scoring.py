@@ -124,6 +124,9 @@ def read_recording(
                     elif isinstance(message, Rejected):
                         recording.rejected.append(f"rejected {message.subject}: {message.reason}")
         recording.n_rows, recording.is_cut = log.n_rows, not log.exhausted
+    if not recording.n_events and not recording.rejected:
+        notes.show()
+        raise click.ClickException(f"the rows of {path} make no window; see the notes above")
     if not recording.n_events:
         raise click.ClickException(
             f"no row of {path} could be used, the first because: {recording.rejected[0]}"

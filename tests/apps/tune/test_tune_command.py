@@ -134,6 +134,17 @@ def test_it_says_so_where_the_limit_has_left_rows_out(log: Path, tmp_path: Path)
     assert left_out in tune(raw, *one, "--config", windows, "--limit", "60").stdout
 
 
+def test_rows_that_make_no_window_are_refused_with_the_reason(tmp_path: Path) -> None:
+    raw = write(tmp_path / "raw.csv", [f"{i},{line}" for i, line in enumerate(rows(3))])
+    raw.write_text(raw.read_text().replace(HEADER, f"t,{HEADER}"))
+    windows = tmp_path / "windows.toml"
+    windows.write_text("[windows]\nlength_s = 5\nmin_rows = 4\n[log]\ntime = 't'\n")
+    result = tune(raw, "--label", "room", "--config", windows)
+    assert result.exit_code == 2
+    assert "make no window: the time must be in seconds, and a window has at least" in result.stderr
+    assert f"Error: the rows of {raw} make no window; see the notes above" in result.stderr
+
+
 def test_without_a_limit_windows_are_counted_rather_than_raw_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
