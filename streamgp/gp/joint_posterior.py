@@ -9,7 +9,10 @@ and memory are quadratic in the size of the pool.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Sequence
+from itertools import count
+from operator import eq
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg.blas import dger
@@ -163,6 +166,16 @@ class Covarying(Protocol):
         """Row of a point and two vectors `a`, `b`: `cov(u, v) = k(u, v) - a(u)' b(v)`."""
 
 
+class _PendingPoint(NamedTuple):
+    """A point's covariance terms, its latent variance without other points, and its target."""
+
+    row: Array
+    left: Array
+    right: Array
+    variance: float
+    target: float
+
+
 class PendingPoints:
     """Points with pending answers, in addition to what a process has learned.
 
@@ -175,11 +188,6 @@ class PendingPoints:
     ----------
     gp
         The process.
-
-    Attributes
-    ----------
-    n
-        Number of points.
 
     Examples
     --------
@@ -199,28 +207,49 @@ class PendingPoints:
 
     """
 
+    # _points       what is known of each point whatever the others are
     # _rows, _left  the points as the kernel stores them, and `a` of each, in the first n rows
     # _factor, _z   Cholesky factor L of A, and L⁻¹ r. It grows by a row for each point, so that its
     #               bits do not depend on which points are appended together.
-    __slots__ = ("_factor", "_gp", "_left", "_rows", "_z", "n")
+    __slots__ = ("_factor", "_gp", "_left", "_points", "_rows", "_z")
 
     def __init__(self, gp: Covarying) -> None:
         self._gp = gp
-        self.n = 0
+        self._points: list[_PendingPoint] = []
         self._factor = PackedCholesky()
         self._rows: Array = np.empty((0, 0))
         self._left: Array = np.empty((0, 0))
         self._z: Array = np.empty(0)
 
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return len(self._points)
+
     def append(self, x: Array, target: float) -> None:
         """Add the point `x` of shape (d,), and the target `r` of the share there."""
-        row, left, right = self._gp.covariance_terms(x)
+        terms = self._gp.covariance_terms(x)
+        self._append(_PendingPoint(*terms, self._gp.predict(x)[1], target))
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Keep only the points with these numbers, which ascend.
+
+        Bitwise as if the others had never been added.
+        """
+        n = sum(map(eq, kept, count()))
+        others = [self._points[i] for i in kept[n:]]
+        del self._points[n:]
+        self._factor.truncate(n)
+        for point in others:
+            self._append(point)
+
+    def _append(self, point: _PendingPoint) -> None:
+        row, left, right, variance, target = point
         prior = self._gp.kernel.prior_variance(row)
         # Repeated points leave nothing but noise, however little there is of it.
         noise = max(self._gp.noise_variance, MIN_SHARE_OF_NOISE * prior)
         half = self._half(row, right)
-        residual = self._gp.predict(x)[1] + noise - float(half.dot(half))
-        d = math.sqrt(max(residual, noise))
+        d = math.sqrt(max(variance + noise - float(half.dot(half)), noise))
         n = self.n
         if n == len(self._z):
             self._grow(row, left)
@@ -228,12 +257,7 @@ class PendingPoints:
         self._left[n, : len(left)] = left
         self._z[n] = (target - float(half.dot(self._z[:n]))) / d
         self._factor.append(half, d)
-        self.n = n + 1
-
-    def truncate(self, n: int) -> None:
-        """Keep only the first `n` points."""
-        self._factor.truncate(n)
-        self.n = n
+        self._points.append(point)
 
     def predict(self, x: Array) -> tuple[float, float]:
         """Posterior mean of the share, and latent variance, at `x` of shape (d,)."""

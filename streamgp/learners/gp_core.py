@@ -482,13 +482,13 @@ class PendingEvents:
             self._points.append(columns.vector(x), target)
         self._events.append((x, target))
 
-    def truncate(self, n: int) -> None:
-        """Keep the first `n` events only."""
-        del self._events[n:]
+    def keep(self, kept: Sequence[int]) -> None:
+        """Keep only the events with these numbers, which ascend."""
+        self._events = [self._events[i] for i in kept]
         if self._core.gp is None:
             self._columns, self._points = self._of(self._events)
         else:
-            self._points.truncate(n)
+            self._points.keep(kept)
 
     def predict(self, x: Features) -> tuple[float, float]:
         """Posterior mean of the share, and latent variance, at an event."""

@@ -784,20 +784,18 @@ class ClassExampleStore(ExampleStore[Belief]):
         )
 
     def _told(self, questions: Sequence[PendingQuestion]) -> PendingAnswers:
-        """Return what the answers will tell; the first questions are mostly those of last time."""
+        """Return what the answers will tell; most questions are those of last time."""
         if self._pending is None:
             self._pending = (), [], self.learner.pending()
         asked, known, told = self._pending
         if asked is questions:
             return told
-        n = len(asked)
+        self._pending = None  # if what follows fails
         # Nearly always so; one by one takes several times as long.
-        if len(questions) < n or not all(map(is_, asked, questions)):
-            n = _n_same(known, questions)
-        if n < len(known):
-            del known[n:]
-            told.truncate(sum(counts for _, counts in known))
-        for question in questions[n:]:
+        if len(questions) < len(asked) or not all(map(is_, asked, questions)):
+            known, kept = _still_asked(known, questions)
+            told.keep(kept)
+        for question in questions[len(known) :]:
             try:
                 told.append(self._seen(question.x), question.target)
             except (ValueError, TypeError, *_FOREIGN):
@@ -871,11 +869,23 @@ class ClassExampleStore(ExampleStore[Belief]):
             learner.know(self._labels)
 
 
-def _n_same(known: Sequence[_Known], questions: Sequence[PendingQuestion]) -> int:
-    """Count the first questions that are the same; features by identity, which is faster."""
-    n = 0
-    for (one, _), other in zip(known, questions, strict=False):
-        if one.x is not other.x or one.target != other.target:
+def _still_asked(
+    known: Sequence[_Known], questions: Sequence[PendingQuestion]
+) -> tuple[list[_Known], list[int]]:
+    """Return what is known of the first questions, and their numbers among those that count.
+
+    Features are compared by identity, which is faster.
+    """
+    found: list[_Known] = []
+    kept: list[int] = []
+    number = 0
+    for question, counts in known:
+        if len(found) == len(questions):
             break
-        n += 1
-    return n
+        other = questions[len(found)]
+        if question.x is other.x and question.target == other.target:
+            found.append((question, counts))
+            if counts:
+                kept.append(number)
+        number += counts
+    return found, kept

@@ -113,8 +113,8 @@ class PendingAnswers(Protocol):
     def append(self, x: Features, target: float) -> None:
         """Add a question; if it is refused, nothing changes."""
 
-    def truncate(self, n: int) -> None:
-        """Keep only the first `n` questions."""
+    def keep(self, kept: Sequence[int]) -> None:
+        """Keep only the questions with these numbers, which ascend."""
 
     def predict(self, x: Features) -> tuple[float, float]:
         """Share of the answers, and variance after them, at an event."""

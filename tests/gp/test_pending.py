@@ -41,11 +41,15 @@ def test_it_is_a_process_that_learns_the_pending_points_as_rows(seed, n, b, nois
         gp.append(learned, np.eye(2)[i % 2])
         explicit.append(learned, np.array([0.0]))
     pending = pending_points(gp, P, targets)
-    grown = pending_points(gp, [*P[:1], *X], [0.5] * (n + 1))
-    grown.truncate(0)
-    for asked, target in zip(P, targets, strict=True):
-        grown.append(asked, target)
+    grown = pending_points(
+        gp, [*X, P[0], *X, *P[1:]], [0.5] * n + targets[:1] + [0.5] * n + targets[1:]
+    )
+    grown.keep([n, *range(2 * n + 1, 2 * n + b)])
     assert grown.predict(x) == pending.predict(x)  # whatever was there in between
+    grown.append(x, 0.5)
+    pending.append(x, 0.5)
+    assert grown.predict(P[0]) == pending.predict(P[0])
+    pending.keep(range(b))
     for asked, target in zip(P, targets, strict=True):
         explicit.append(asked, np.array([target]))
     for at in (x, P[0]):
