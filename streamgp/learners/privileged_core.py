@@ -233,20 +233,24 @@ class PrivilegedTasks:
     # --- predicting
 
     def log_probabilities(self, x: Array) -> list[float]:
-        """Log probability of "yes" for each task at a point, over the noise of the label.
+        """Log probability of each class at a point, over the noise of the label.
 
         `E[Phi(m / sqrt(v + exp g))]` with the prior of `g` (Eq. 9): nothing privileged is known of
-        a new event.
+        a new event. With three or more classes, that of each against all others.
         """
-        spaces = self.spaces
+        spaces, n = self.spaces, self.n_labels
         if spaces is None:
-            return [math.log(0.5)] * len(self._tasks)
+            return [math.log(0.5)] * n
         by_f, by_g = spaces.covariances_with(x), spaces.covariances_with_privileged(None)
-        found = np.array([task.f.predict(*by_f) for task in self._tasks])
-        means, variances = np.zeros((2, len(found))), np.zeros((2, len(found)))
+        y, found = np.ones(n), np.array([task.f.predict(*by_f) for task in self._tasks])
+        if n == 2:
+            # Not 1 - p of the first: far from everything p is one half up to rounding, and which of
+            # the two is more probable would depend on the nodes of the integral over the noise.
+            y[1], found = -1.0, np.repeat(found, 2, axis=0)
+        means, variances = np.zeros((2, n)), np.zeros((2, n))
         means[0], variances[0] = found.T
         means[1], variances[1] = spaces.model.noise_mean, 0.0 if by_g is None else by_g[1]
-        return tilted(np.ones(len(found)), means, variances).log_z.tolist()  # type: ignore[no-any-return]
+        return tilted(y, means, variances).log_z.tolist()  # type: ignore[no-any-return]
 
     def noise_variance(self, privileged: Features | None) -> float:
         """Expected noise variance `E[exp g]` of a label; the mean over tasks."""
@@ -447,7 +451,7 @@ class PrivilegedCore:
         return None if spaces is None else spaces.bound(spaces.model, self._columns)
 
     def log_probabilities(self, x: Features) -> list[float]:
-        """Log probability of "yes" for each task: see `PrivilegedTasks`."""
+        """Log probability of each class: see `PrivilegedTasks`."""
         return self._tasks.log_probabilities(self._columns.vector(x))
 
     def noise_variance(self, privileged: Features | None) -> float:

@@ -7,7 +7,6 @@ Dictionaries and labels in, probabilities out; the mathematics is in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any
@@ -172,11 +171,8 @@ class PrivilegedGPClassifier(base.Classifier):
             If a feature is infinite.
 
         """
-        logs, labels = self._core.log_probabilities(x), self._classes.labels
-        if len(labels) == 2:
-            yes = math.exp(logs[0])
-            return dict(zip(labels, (yes, 1.0 - yes), strict=True))
-        return dict(zip(labels, normalised(logs), strict=True)) if logs else {}
+        logs = self._core.log_probabilities(x)
+        return dict(zip(self._classes.labels, normalised(logs), strict=True)) if logs else {}
 
     def predict_one(  # type: ignore[override]
         self, x: Features, *, privileged: Features | None = None

@@ -91,6 +91,18 @@ def test_far_from_all_examples_nothing_is_known():
     assert three.predict_proba_one({"a": 99.0})["p"] == pytest.approx(1.0 / 3.0)
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("labels", [("no", "yes"), ("p", "q", "r")])
+def test_far_from_all_examples_rounding_decides_nothing(labels, known):
+    """Classes tie exactly, with or without noise that is a function: the first one is predicted."""
+    model = fixed()
+    for x, y, privileged in answers(40, labels=labels):
+        model.learn_one(x, y, privileged=privileged if known else None)
+    for a in (30.0, 99.0):
+        assert len(set(model.predict_proba_one({"a": a}).values())) == 1
+        assert model.predict_one({"a": a}) == model.labels[0]
+
+
 def test_however_improbable_all_classes_are_their_probabilities_add_up():
     model = fixed(kernel=SquaredExponential(1.0, 1e6))
     for a, y in enumerate("pqr" * 10):
