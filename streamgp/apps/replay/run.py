@@ -259,7 +259,7 @@ def replay_log(
             write_report(directory, report)
             click.echo(f"report: {report}")
         tell(f"{number(played.result.n_events, 'event')} in {seconds:.1f} s")
-        return _status(path, played, sink, is_resumable=keeper is not None)
+        return status_of_run(path, played, sink, is_resumable=keeper is not None)
 
 
 def _play(
@@ -320,7 +320,9 @@ def _play(
     return played, sink
 
 
-def _status(path: Path, played: Played, sink: ReplaySink, *, is_resumable: bool) -> int:
+def status_of_run(
+    path: Path, played: Played, sink: ReplaySink, *, is_resumable: bool = False
+) -> int:
     """Return the exit status of a replay, and say why it is not 0."""
     counts = played.statistics
     if played.damage is not None:

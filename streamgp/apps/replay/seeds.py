@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from scipy.special import stdtrit
 
 from streamgp.apps.console import DONE, INTERRUPTED, number, progress, tell
-from streamgp.apps.recorded_logs import Notes, RepeatedLog, check_rereadable
+from streamgp.apps.recorded_logs import Notes, RepeatedLog, check_rereadable, tell_rejected
 from streamgp.apps.replay.engine import Played
 from streamgp.apps.replay.results import learner_name
-from streamgp.apps.replay.run import play_log
+from streamgp.apps.replay.run import ReplaySink, play_log, status_of_run
 from streamgp.config.rules import section
 from streamgp.config.settings import Annotator, Config, Questions
 from streamgp.evaluation import RunStatistics
@@ -40,7 +40,7 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
 
     Returns
     -------
-    The exit status: 0, or 130 after Ctrl-C.
+    The exit status: 0, 130 after Ctrl-C, or that of a replay from which nothing can be learned.
 
     Raises
     ------
@@ -56,11 +56,16 @@ def replay_with_seeds(path: Path, config: Config, n_seeds: int, *, source: str) 
     n_drifts: list[int] = []
     for n in range(n_seeds):
         # Those of the first replay only: all read the same log.
-        notes = None if n else Notes()
-        for name, played in _replays(log, seeded(config, config.seed + n), notes):
+        notes, sink = None if n else Notes(), ReplaySink(None)
+        for name, played in _replays(log, seeded(config, config.seed + n), notes, sink):
             if played.result.interrupted:
                 tell("interrupted; nothing is shown for only some of the runs")
                 return INTERRUPTED
+            if not n and not runs:
+                reasons = [reason for _, reason in sink.reasons]
+                tell_rejected(reasons, played.statistics.n_rejected)
+                if status := status_of_run(path, played, sink):
+                    return status
             runs.setdefault(name, []).append(played.statistics)
             if name == learner_name(config):
                 n_drifts.append(0 if played.drifts is None else played.drifts.n_found)
@@ -100,9 +105,11 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 }
 
 
-def _replays(log: RepeatedLog, config: Config, notes: Notes | None) -> Iterator[tuple[str, Played]]:
-    """Run the learner, and the baselines that learn, with one seed."""
-    played = play_seed(log, config, notes=notes)
+def _replays(
+    log: RepeatedLog, config: Config, notes: Notes | None, sink: ReplaySink
+) -> Iterator[tuple[str, Played]]:
+    """Run the learner, and the baselines that learn, with one seed; `sink` is the learner's."""
+    played = play_seed(log, config, notes=notes, sink=sink)
     yield learner_name(config), played
     unlimited = section("budget", "unlimited")
     told = replace(config, budget=unlimited, total_budget=unlimited, questions=Questions())
@@ -119,7 +126,12 @@ def _replays(log: RepeatedLog, config: Config, notes: Notes | None) -> Iterator[
 
 
 def play_seed(
-    log: RepeatedLog, config: Config, *, notes: Notes | None = None, of: str = ""
+    log: RepeatedLog,
+    config: Config,
+    *,
+    notes: Notes | None = None,
+    sink: ReplaySink | None = None,
+    of: str = "",
 ) -> Played:
     """Replay a log once.
 
@@ -127,7 +139,7 @@ def play_seed(
     ----------
     config
         A configuration returned by `seeded`.
-    notes
+    notes, sink
         As for `play_log`.
     of
         Prefix of the progress line.
@@ -147,6 +159,7 @@ def play_seed(
             log,
             config,
             notes=notes,
+            sink=sink,
             on_event=lambda n, share: show(f"{of}seed {config.seed}: {number(n, 'event')}", share),
         )
     if played.damage is not None:

@@ -144,9 +144,14 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     if played.damage is not None:
         tell(f"Error: {played.damage} (what came before it is shown)")
         return WRONG_USE
+    if not runs and not sink.reasons:
+        raise click.ClickException(
+            f"the rows of {path} make no window; `streamgp replay` with the same file says why"
+        )
     if not runs:
-        because = f", the first because: {sink.reasons[0][1]}" if sink.reasons else ""
-        raise click.ClickException(f"no row of {path} could be used{because}")
+        raise click.ClickException(
+            f"no row of {path} could be used, the first because: {sink.reasons[0][1]}"
+        )
     for line in rejected:
         tell(line)
     if runs[-1][1].result.interrupted:

@@ -91,6 +91,23 @@ def test_several_seeds_have_intervals(log: Path) -> None:
     assert "means of 2 seeds" in result.stdout
 
 
+def test_rows_that_make_no_window_are_refused_with_the_reason(tmp_path: Path) -> None:
+    log, windows = tmp_path / "raw.csv", tmp_path / "windows.toml"
+    log.write_text("t,a,room\n1,2,x\n2,2,y\n")
+    windows.write_text("[windows]\nlength_s = 5\nmin_rows = 4\n[log]\ntime = 't'\n")
+    result = replay(log, "--label", "room", "--config", windows, "--seeds", "2")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "make no window: the time must be in seconds, and a window has at least" in result.stderr
+    assert f"Error: the rows of {log} make no window; see the notes above" in result.stderr
+
+
+def test_rejected_rows_are_told_once(log: Path) -> None:
+    log.write_text(log.read_text() + "much,0.5,x\n")
+    result = replay(log, "--label", "room", "--seeds", "2")
+    assert (result.exit_code, result.stderr.count("rejected ")) == (0, 1)
+    assert "'a' must be a number or empty, got 'much'" in result.stderr
+
+
 def test_the_last_seed_is_one_that_a_run_can_have(log: Path) -> None:
     result = replay(log, "--label", "room", "--seed", "4294967295", "--seeds", "2")
     assert result.exit_code == 2

@@ -509,6 +509,14 @@ def test_comparison_without_a_usable_row_is_one_line(tmp_path: Path, two: list[P
     assert "no row of" in wrong(log, "--label", "room", "--compare", *two)
 
 
+def test_comparison_of_rows_that_make_no_window_says_so(tmp_path: Path) -> None:
+    log, windows = tmp_path / "raw.csv", tmp_path / "windows.toml"
+    log.write_text("t,a,room\n1,2,x\n2,2,y\n")
+    windows.write_text("[windows]\nlength_s = 5\nmin_rows = 4\n[log]\ntime = 't'\n")
+    said = wrong(log, "--label", "room", "--compare", windows, windows)
+    assert f"the rows of {log} make no window; `streamgp replay` with the same file says" in said
+
+
 # --- annotators that are not alike
 
 
