@@ -68,6 +68,11 @@ def export_labels(
     if unknown:
         raise click.ClickException(printable(f"the topics hold no label of key {min(unknown)!r}"))
     rows = [row for row in rows if not keys or row["key"] in keys]
+    if not rows:
+        tell(
+            "note: the topics hold no labels; if there were some, `streamgp check` says whether "
+            "records were lost"
+        )
     if format == "csv" and _may_change_type([row["label"] for row in rows]):
         tell(
             "note: who reads these labels from CSV may take them for another type: texts for "

@@ -366,8 +366,13 @@ def test_keys_are_chosen_and_unknown_ones_reported(small: Small) -> None:
     assert small.wrong("labels", "--key", "k9") == "the topics hold no label of key 'k9'"
 
 
-def test_without_labels_there_is_a_header_alone(small: Small) -> None:
-    assert small.done("labels").startswith("key,event_id,label,")
+def test_without_labels_there_is_a_header_alone_and_a_note(small: Small) -> None:
+    result = small.call("labels")
+    assert result.stdout.startswith("key,event_id,label,")
+    assert result.stderr == (
+        "note: the topics hold no labels; if there were some, `streamgp check` says whether "
+        "records were lost\n"
+    )
     assert small.done("labels").count("\n") == 1
     assert small.done("labels", "--format", "jsonl") == ""
 
