@@ -12,6 +12,8 @@ def main() -> NoReturn:
     """Run the command line; say in one line which module is missing, or what hides it."""
     try:
         _main()
+    except KeyboardInterrupt:  # before a command could handle it
+        sys.exit(128 + signal.SIGINT)
     except Exception as error:
         found = _in_the_way(error)
         for name, file in found:
@@ -47,11 +49,9 @@ def _main() -> NoReturn:
     # A shell that waits for what can follow a word needs no hashes, but an answer at once.
     if COMPLETE_VARIABLE not in os.environ:
         fix_hashes()
-    try:
-        # Only now: it takes longer than all before it, which may be done twice.
-        from streamgp.cli.main import main as run
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+    # Only now: it takes longer than all before it, which may be done twice.
+    from streamgp.cli.main import main as run
+
     run()
 
 
@@ -117,21 +117,26 @@ def fix_hashes() -> None:
     names, so that their last digits, and in the end their decisions, follow the order of hashes.
     Python takes the seed of hashes only when it starts.
     """
-    if "PYTHONHASHSEED" not in os.environ:
-        os.environ["PYTHONHASHSEED"] = "0"
-        command = [sys.executable, *sys.orig_argv[1:]]
-        if sys.platform == "win32":
-            _run(command)
-        else:
-            try:
-                os.execv(sys.executable, command)
-            except OSError as error:
-                print(
-                    f"Error: cannot start {sys.executable!r} once more: {error.strerror}; "
-                    "set PYTHONHASHSEED=0, then it need not be",
-                    file=sys.stderr,
-                )
-                sys.exit(2)
+    if "PYTHONHASHSEED" in os.environ:
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        return
+    os.environ["PYTHONHASHSEED"] = "0"
+    command = [sys.executable, *sys.orig_argv[1:]]
+    if sys.platform == "win32":
+        _run(command)
+    else:
+        # Ctrl-C waits until then: Python answers it with a traceback while it starts.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            os.execv(sys.executable, command)
+        except OSError as error:
+            print(
+                f"Error: cannot start {sys.executable!r} once more: {error.strerror}; "
+                "set PYTHONHASHSEED=0, then it need not be",
+                file=sys.stderr,
+            )
+            sys.exit(2)
 
 
 def _run(command: list[str]) -> NoReturn:

@@ -461,6 +461,21 @@ def test_ctrl_c_while_modules_load_ends_with_130() -> None:
     assert (done.returncode, done.stderr) == (130, "")
 
 
+def test_ctrl_c_while_python_starts_once_more_ends_with_130(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal\n"
+        "if 'PYTHONHASHSEED' in os.environ:\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+    )
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    clean["PYTHONPATH"] = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "streamgp", "init"],
+        env=clean, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_ends_the_first_process_of_a_container(name: str) -> None:
     code = (
