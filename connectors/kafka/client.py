@@ -71,7 +71,10 @@ _SOCKET_OPTIONS = [
         if hasattr(socket, name)
     ),
 ]
-_RENEWED = "it did before: start again, as passwords and certificates are read at the start"
+_RENEWED = (
+    "it did before: put the new password or certificate where the configuration says, and start "
+    "again"
+)
 _BESIDES = 1024  # bytes of what encloses a record
 _RETRY_MS = 2
 
@@ -90,6 +93,9 @@ class Connection:
         Some of its servers, as `host:port,host:port`.
     security
         Encryption and authentication.
+    renew
+        Returns them as they are now, for each new connection; None if they stay as they are. If it
+        raises a ValueError, the former ones are used.
     timeouts
         Timeouts of all requests.
     names
@@ -111,14 +117,18 @@ class Connection:
         timeouts: Timeouts | None = None,
         *,
         names: Mapping[TopicName, str] | None = None,
+        renew: Callable[[], Security] | None = None,
     ) -> None:
         self.names = {name: name for name in ALL_TOPICS} if names is None else dict(names)
         self.roles = {called: name for name, called in self.names.items()}
         self.servers = parse_servers(servers)
         self.security = security or Security()
+        self._renew = renew
         self.timeouts = timeouts or Timeouts()
         self._answered: str | None = None  # the server that was reached last, which is tried first
-        self._context = self.security.context()
+        self._context: _TLSofNow | None = None
+        if (first := self.security.context()) is not None:
+            self._context = _TLSofNow(first, lambda: self._renewed().context())
 
     def partition(self, topic: TopicName, number: int) -> TopicPartition:
         """Return a partition under its topic's name on the cluster."""
@@ -319,18 +329,42 @@ class Connection:
                 raise
             raise LockedOutError(f"{error}; {_RENEWED}") from error
 
-    def _who(self) -> dict[str, str | None]:
+    def _renewed(self) -> Security:
+        """Return the credentials as they are now, or as they last were if they cannot be read."""
+        if self._renew is not None:
+            with suppress(ValueError):
+                self.security = self._renew()
+        return self.security
+
+    def _who(self) -> dict[str, Any]:
         security = self.security
         return {
             "security_protocol": security.protocol,
             "sasl_mechanism": security.mechanism,
             "sasl_plain_username": security.username,
-            "sasl_plain_password": security.password,
+            "sasl_plain_password": lambda: self._renewed().password,
         }
 
     def _login(self) -> tuple[str, Callable[[], Login]] | None:
         name = self.security.mechanism
         return None if name is None else (name, partial(get_sasl_mechanism(name), **self._who()))
+
+
+class _TLSofNow:
+    """TLS contexts, one for each connection, with what the files of the certificates hold by then.
+
+    The client of Kafka, too, uses nothing but this method. While the files cannot be used, as when
+    they are being replaced, it is the last context.
+    """
+
+    def __init__(self, first: ssl.SSLContext, make: Callable[[], ssl.SSLContext | None]) -> None:
+        self._last = first
+        self._make = make
+
+    def wrap_socket(self, plain: socket.socket, **options: Any) -> ssl.SSLSocket:
+        with suppress(ValueError):
+            self._last = self._make() or self._last
+        return self._last.wrap_socket(plain, **options)
 
 
 def is_late(error: BaseException) -> bool:
@@ -449,7 +483,7 @@ class _ClosedError(Exception):
 def probe(
     servers: Sequence[str],
     *,
-    context: ssl.SSLContext | None,
+    context: ssl.SSLContext | _TLSofNow | None,
     login: tuple[str, Callable[[], Login]] | None,
     until: float,
 ) -> str:
@@ -493,7 +527,7 @@ def probe(
 
 def _try_server(
     server: str,
-    context: ssl.SSLContext | None,
+    context: ssl.SSLContext | _TLSofNow | None,
     login: tuple[str, Callable[[], Login]] | None,
     wait_s: float,
     *,
@@ -538,7 +572,7 @@ def _try_server(
 
 def _try_advertised(
     servers: Sequence[str],
-    context: ssl.SSLContext | None,
+    context: ssl.SSLContext | _TLSofNow | None,
     login: tuple[str, Callable[[], Login]] | None,
     wait_s: float,
 ) -> str | None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from connectors.kafka.settings import MECHANISMS
 from connectors.topics import Record
 
 with warnings.catch_warnings():
@@ -28,7 +29,7 @@ with warnings.catch_warnings():
     from kafka.consumer.subscription_state import ConsumerRebalanceListener
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.future import Future
-    from kafka.net.sasl import get_sasl_mechanism
+    from kafka.net.sasl import SASL_MECHANISMS, get_sasl_mechanism, register_sasl_mechanism
     from kafka.producer.future import FutureRecordMetadata
     from kafka.producer.producer_batch import ProducerBatch
     from kafka.protocol.consumer import IsolationLevel
@@ -69,6 +70,22 @@ _FETCH_SIZES = ("fetch_max_bytes", "max_partition_fetch_bytes")
 _LEAST_SHARE = 1 / 64
 _AGAIN_MS = 50
 _SOON = 0.1  # of the time for an answer: twice as much would come in time, too
+
+
+def _with_password_of_now(login: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kind of login whose password may be a function, called for each new connection."""
+
+    def make(**settings: Any) -> Any:
+        password = settings.get("sasl_plain_password")
+        return login(
+            **settings | {"sasl_plain_password": password() if callable(password) else password}
+        )
+
+    return make
+
+
+for _name in MECHANISMS:
+    register_sasl_mechanism(_name, _with_password_of_now(SASL_MECHANISMS[_name]), overwrite=True)
 
 
 # Between two requests for metadata the client waits a tenth of a second. A new one has just asked

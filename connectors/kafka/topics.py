@@ -8,7 +8,7 @@ imports Kafka's client library, so import it only if the configuration names Kaf
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from connectors.kafka.admin import Administration
@@ -51,6 +51,8 @@ class KafkaTopics(Topics):
         Their replication factor; with -1 the broker decides.
     security
         Encryption and authentication.
+    renew
+        Returns them as they are now, for each new connection; None if they stay as they are.
     timeouts
         Timeouts of all requests.
 
@@ -77,6 +79,7 @@ class KafkaTopics(Topics):
         partitions: int = 4,
         replication: int = -1,
         security: Security | None = None,
+        renew: Callable[[], Security] | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
         called = {name: name for name in ALL_TOPICS} | dict(names or {})
@@ -87,7 +90,7 @@ class KafkaTopics(Topics):
         check_whole("partitions", partitions, 1)
         wanted = "at least 1, or -1 for the broker's"
         check_number("replication", replication, wanted, lambda n: n == -1 or n >= 1)
-        self._connection = Connection(servers, security, timeouts, names=called)
+        self._connection = Connection(servers, security, timeouts, names=called, renew=renew)
         self._administration = Administration(
             self._connection, partitions=partitions, replication=replication
         )

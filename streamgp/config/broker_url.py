@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -57,6 +58,7 @@ class KafkaAddress:
                 partitions=config.topics.partitions,
                 replication=config.topics.replication,
                 security=security,
+                renew=partial(self.security, config),
             )
         except ValueError as error:  # an invalid certificate, for instance
             raise ConfigError(f"broker.security: {error}") from None

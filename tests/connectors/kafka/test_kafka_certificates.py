@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("kafka")
-from connectors.kafka.client import probe
+from connectors.kafka.client import Connection, probe
+from connectors.kafka.settings import Security
 from connectors.topics import RefusedError
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
@@ -126,3 +127,33 @@ def test_an_expired_certificate_of_the_client_is_no_reason_to_try_again(tmp_path
     said = refusal(server, client)
     assert said.startswith("broker there does not accept the certificate of this client (")
     assert "has cert_file expired" in said
+
+
+def test_a_new_connection_has_the_certificate_that_is_in_the_file_by_now(tmp_path: Path) -> None:
+    authority = Certificates(tmp_path)
+    ca_file, file, key = (str(tmp_path / name) for name in ("ca.pem", "cert.pem", "cert.key"))
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca_file)
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.maximum_version = ssl.TLSVersion.TLSv1_2  # later ones refuse only after the handshake
+    server.load_cert_chain(*authority.made("server", host="localhost", start="2020", end="2090"))
+
+    def put(end: str) -> None:
+        for made, place in zip(
+            authority.made(f"client{end}", host="client", start="2020", end=end),
+            (file, key),
+            strict=True,
+        ):
+            shutil.copy(made, place)
+
+    put("2021")
+    security = Security(protocol="SSL", ca_file=ca_file, cert_file=file, key_file=key)
+    with served(server) as address:
+        host, _, port = address.rpartition(":")
+        connection = Connection(address, security, renew=lambda: security)
+        expired = connection.why_unreachable(host, int(port))
+        put("2090")
+        renewed = connection.why_unreachable(host, int(port))
+        Path(file).write_text("half a certif")
+        written = connection.why_unreachable(host, int(port))
+    let_in = "it does not answer as Kafka does"
+    assert [let_in in str(said) for said in (expired, renewed, written)] == [False, True, True]

@@ -169,7 +169,7 @@ def told(topics):
 
 
 def test_a_client_that_was_let_in_may_start_again_after_its_password_was_changed(broker):
-    """Its next start may read the new one, so it has lost the broker, and is not refused."""
+    """It may find the new one at its next start, so it has lost the broker, and is not refused."""
     security = Security(**SCRAM | ADA)
     connection = Connection(broker.sasl_servers, security)
     with closing(Connection(broker.servers).admin()) as admin:
@@ -191,10 +191,33 @@ def test_a_client_that_was_let_in_may_start_again_after_its_password_was_changed
     assert isinstance(before, LockedOutError)
     assert isinstance(idle, LockedOutError)
     assert str(before) == (
-        f"{anew}; it did before: start again, as passwords and certificates are read at the start"
+        f"{anew}; it did before: put the new password or certificate where the configuration says, "
+        "and start again"
     )
     late = connection.broker_error(kafka_errors.SaslAuthenticationFailedError("no"), "read topics")
     assert isinstance(late, LockedOutError)
+
+
+@pytest.mark.parametrize("how", [PLAIN, SCRAM])
+def test_a_new_connection_has_the_password_of_now(broker, how):
+    kept = ["not there yet"]
+
+    def read_again():
+        if kept[-1] is None:
+            raise ValueError("it cannot be read")
+        return Security(**how | ADA | {"password": kept[-1]})
+
+    connection = Connection(broker.sasl_servers, read_again(), renew=read_again)
+    kept.append(USERS["ada"])
+    kept.append(None)
+    error, _ = error_of(connection.admin)
+    assert isinstance(error, RefusedError)
+    kept.pop()
+    with closing(connection.admin()) as admin:
+        assert admin.list_topics() is not None
+    kept.append(None)
+    with closing(connection.admin()) as admin:  # the last one that could be read
+        assert admin.list_topics() is not None
 
 
 def set_password(admin, password):
