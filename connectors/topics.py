@@ -347,6 +347,10 @@ class BrokerError(OSError):
     """The broker cannot be used any longer; start again, as it may have come back."""
 
 
+class AwayError(BrokerError):
+    """The broker does not answer; a reader that raises this can be polled until it does again."""
+
+
 class ShortTopicError(BrokerError):
     """Topics end before the offset to read from: they were recreated, or have lost their end.
 

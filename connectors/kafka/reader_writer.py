@@ -22,11 +22,13 @@ from connectors.stalls import WakingClock
 from connectors.topics import (
     COMPACTED,
     NO_GROUP,
+    AwayError,
     BrokerError,
     Outgoing,
     Progress,
     Reader,
     Record,
+    RefusedError,
     ShortTopicError,
     TopicName,
     Writer,
@@ -149,9 +151,11 @@ class KafkaReader(Reader):
         """Ask a silent broker whether it is there: the client would wait for ever."""
         try:
             self._administration.ends(self._ends or self._partitions)
+        except RefusedError:
+            raise
         except BrokerError as error:
             self._connection.why_away(error, "read topics")  # a `LockedOutError` says more
-            raise
+            raise AwayError(str(error)) from error
         self._heard_at = now = self._awake()
         if not self._ends:
             return

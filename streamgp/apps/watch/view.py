@@ -15,7 +15,7 @@ import click
 
 from connectors.annotation.feed import TURN_S
 from connectors.storage.snapshots import file_version
-from connectors.topics import Outgoing, Place, Reader, TopicName, Topics
+from connectors.topics import AwayError, Outgoing, Place, Reader, TopicName, Topics
 from connectors.wire.record_lines import to_line
 from connectors.wire.signatures import Signatures
 from streamgp.apps.console import Stop, clock_time, number, seen, span, steady, tell
@@ -416,7 +416,7 @@ def _read_for(follower: Follower, seconds: float, stop: Callable[[], bool]) -> N
 def print_records(
     topics: Topics, topic: TopicName, stop: Callable[[], bool], *, from_start: bool, once: bool
 ) -> None:
-    """Print the records of a topic on standard output.
+    """Print the records of a topic on standard output; wait for a broker that is away.
 
     Raises
     ------
@@ -429,9 +429,22 @@ def print_records(
     if sys.stdout is None:
         raise click.ClickException("standard output is closed; let the records go somewhere")
     out, is_terminal = sys.stdout.buffer, sys.stdout.isatty()
+    is_away = False
     with closing(topics.reader((topic,), from_end=not from_start)) as reader:
         while not stop() and not (once and reader.caught_up):
-            for record in reader.poll(_PATIENCE_S):
+            try:
+                records = reader.poll(_PATIENCE_S)
+            except AwayError as error:
+                if once:
+                    raise
+                if not is_away:
+                    tell(f"{error}; waiting for it")
+                is_away, records = True, []
+            else:
+                if is_away:
+                    tell("the broker is back")
+                is_away = False
+            for record in records:
                 outgoing = Outgoing(
                     topic=topic, key=record.key, value=record.value, headers=record.headers
                 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
 
 import pytest
 
 from connectors.memory import MemoryTopics
-from connectors.topics import Outgoing
+from connectors.topics import AwayError, Outgoing, Record
 from streamgp.apps.watch.view import print_records
 from tests.helpers.topics import write
 
@@ -36,3 +37,40 @@ def test_only_a_terminal_gets_characters_written_out(
     print_records(topics, "events", lambda: False, from_start=True, once=True)
     shown = LINE.replace(b"\xc2\x9b", b"\\x9b").replace(b"\xe2\x80\xae", b"\\u202e")
     assert output.buffer.getvalue() == (shown if is_terminal else LINE) + b"\n"
+
+
+class Unsteady:
+    """A reader of a broker that is away twice, the first time for two polls."""
+
+    def __init__(self) -> None:
+        self.caught_up = False
+        self.left: list[bytes | None] = [None, None, LINE, LINE, None, LINE]
+
+    def poll(self, timeout_s: float) -> list[Record]:  # noqa: ARG002
+        value = self.left.pop(0)
+        if value is None:
+            raise AwayError("broker one:9092 did not answer in time")
+        return [
+            Record(
+                topic="events", partition=0, offset=0, key=b"ann", value=value, headers=(), at=0.0
+            )
+        ]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_it_waits_for_a_broker_that_is_away_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, output = Unsteady(), Output(is_terminal=False)
+    monkeypatch.setattr(MemoryTopics, "reader", lambda *_, **__: reader)
+    monkeypatch.setattr("sys.stdout", output)
+    follow = functools.partial(print_records, MemoryTopics(), "events", from_start=False)
+    follow(lambda: not reader.left, once=False)
+    assert output.buffer.getvalue() == 3 * (LINE + b"\n")
+    away = "broker one:9092 did not answer in time; waiting for it\n"
+    assert capsys.readouterr().err == 2 * (away + "the broker is back\n")
+    reader.left = [None]
+    with pytest.raises(AwayError):
+        follow(lambda: False, once=True)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ from connectors.kafka.admin import Administration
 from connectors.kafka.client import Connection
 from connectors.kafka.client_import import kafka_errors
 from connectors.kafka.settings import Timeouts
-from connectors.topics import BrokerError, FencedError, RefusedError
+from connectors.topics import AwayError, BrokerError, FencedError, RefusedError
 from connectors.worker import logging as reports_module
 from connectors.worker.logging import ProgressReports, WorkerLog
 from tests.helpers.kafka_cases import (
@@ -336,12 +336,12 @@ def test_a_reader_that_owes_records_says_in_time_that_a_wire_stalls(proxied, kaf
         error, took_s = error_of(read_on)
         reader.close()
         proxy.go_on()
-        assert type(error) is BrokerError
+        assert type(error) is AwayError
         assert "did not answer in time to tell where topics end" in str(error)
         assert took_s < 4 * QUICK["request_s"] + BUSY_S
 
 
-def test_a_reader_that_has_read_everything_says_that_the_broker_is_gone(mortal, kafka_prefix):
+def test_a_reader_says_that_the_broker_is_gone_and_reads_on_when_it_is_back(mortal, kafka_prefix):
     """The page showed what it had read for ever, with the status "ok" and without a word."""
     with opened(mortal.servers, kafka_prefix, timeouts=QUICK | {"silent_s": 0.5}) as topics:
         write(topics, *numbered("events", 3))
@@ -357,8 +357,15 @@ def test_a_reader_that_has_read_everything_says_that_the_broker_is_gone(mortal, 
         mortal.stop()
         error, _ = error_of(lambda: read_for(PATIENCE_S))
         mortal.start()
-        assert type(error) is BrokerError
+        assert type(error) is AwayError
         assert "did not answer in time to tell where topics end" in str(error)
+        write(topics, *numbered("events", 1))
+
+        def next_one():
+            with suppress(AwayError):
+                return [record.offset for record in reader.poll(0.1)]
+
+        assert eventually(next_one, [3]) == [3]
 
 
 def writer_at_work(topics):
