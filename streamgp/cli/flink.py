@@ -84,8 +84,8 @@ def flink(
       streamgp flink worker.toml --parallelism 4 -D state.backend.type=rocksdb
       streamgp flink worker.toml --submit http://jobmanager:8081
 
-    Exit status: 0 stopped by a signal, or handed over; 2 wrong usage, configuration or topics; 75
-    the job failed: start it again.
+    Exit status: 0 stopped by a signal, or handed over; 2 wrong usage, configuration, topics or
+    rights; 75 the job failed: start it again.
     """
     from connectors.worker.logging import say
     from streamgp.apps.log import start_log

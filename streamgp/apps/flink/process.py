@@ -17,7 +17,7 @@ from connectors.storage.snapshots import InUseError, StateDirectory, StateError
 from connectors.topics import COMPACTED, WORKER_INPUTS, BrokerError, Place, Topics
 from connectors.worker.logging import say
 from connectors.worker.settings import LoopSettings
-from streamgp.apps.console import DONE, LOST_BROKER, Stop
+from streamgp.apps.console import DONE, LOST_BROKER, WRONG_USE, Stop
 from streamgp.apps.deployment.deployment import (
     Deployment,
     address_of,
@@ -49,6 +49,9 @@ from streamgp.config.validation import ConfigError
 
 _LOOK_EVERY_S = 0.5
 _LOOKS_PER_CHECK = 10
+_FORBIDDEN = "AuthorizationException"
+"""In the reason of a job that lacks a right on a topic, a group or a transaction, as Kafka's Java
+client names it. Started again, the job would only end again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,5 +337,6 @@ def _follow(job: FlinkJob, stop: Stop, check: Callable[[], None]) -> int:
     if stop():  # perhaps by a signal to all processes, which has ended Flink first
         say(logging.INFO, "stopped", signal=stop.signal)
         return DONE
-    say(logging.ERROR, "failed", status=LOST_BROKER, reason=reason or "it has ended")
-    return LOST_BROKER
+    status = WRONG_USE if reason is not None and _FORBIDDEN in reason else LOST_BROKER
+    say(logging.ERROR, "failed", status=status, reason=reason or "it has ended")
+    return status

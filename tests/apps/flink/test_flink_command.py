@@ -351,6 +351,19 @@ def test_flink_that_ends_by_the_same_signal_has_not_failed(caplog, arrived, stat
     assert [record.message for record in caplog.records] == [event]
 
 
+def test_a_job_without_a_right_is_not_to_be_started_again(caplog):
+    trace = (
+        "org.apache.flink.runtime.JobException: Recovery is suppressed\n"
+        "Caused by: org.apache.flink.kafka.shaded.org.apache.kafka.common.errors."
+        "TopicAuthorizationException: Not authorized to access topics: [events]\n"
+    )
+    job = SimpleNamespace(failure=lambda: cluster.reason_in(trace))
+    assert process._follow(job, lambda: False, list) == 2
+    [record] = caplog.records
+    assert record.message == "failed"
+    assert "Not authorized to access topics: [events]" in str(vars(record))
+
+
 def test_the_log_has_no_tracebacks_of_py4j_and_all_other_lines(capfd):
     root = logging.getLogger()
     before, root.handlers = root.handlers, []
