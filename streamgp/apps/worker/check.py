@@ -48,6 +48,7 @@ from streamgp.common.environment import differences, differences_text
 from streamgp.common.printable import printable
 from streamgp.common.private_files import others_can
 from streamgp.config.broker_url import FileAddress, KafkaAddress
+from streamgp.config.settings import Topics as TopicSettings
 from streamgp.config.settings import WorkerConfig, resolved
 from streamgp.config.validation import ConfigError
 from streamgp.evaluation.counts import Drifts
@@ -238,7 +239,10 @@ def _of_topics(
         return
     yield Finding("ok", "broker", broker_of(config).url)
     n = topics.n_partitions()
-    yield Finding("ok", "topics", f"all seven exist, with {number(n, 'partition')}")
+    asked, default = config.topics.partitions, TopicSettings().partitions
+    differs = asked not in (n, default) and isinstance(address_of(config), KafkaAddress)
+    besides = f"; topics.partitions = {asked} is for new topics alone" if differs else ""
+    yield Finding("ok", "topics", f"all seven exist, with {number(n, 'partition')}{besides}")
     yield from (Finding("warning", "topics", warning) for warning in topics.warnings())
     yield from _of_questions(topics, config)
     yield from _of_inputs(topics, config)

@@ -151,6 +151,18 @@ def test_everything_is_well(config: Path, tmp_path: Path, topics: FakeTopics) ->
     assert not (tmp_path / "state").exists()  # it only looks
 
 
+def test_another_number_of_partitions_than_the_topics_have_is_for_new_ones(
+    config: Path, topics: FakeTopics
+) -> None:
+    assert topics is not None
+    config.write_text(config.read_text() + "\n[topics]\npartitions = 6\n")
+    _, found = checked(config)
+    assert found["topics"] == (
+        "ok",
+        "all seven exist, with 4 partitions; topics.partitions = 6 is for new topics alone",
+    )
+
+
 def test_questions_that_are_deleted_while_they_are_open_are_a_warning(
     config: Path, topics: FakeTopics
 ) -> None:
