@@ -136,7 +136,8 @@ def reseeded(value: Any, seed: int, purpose: str, *, missing_only: bool = False)
     Parameters
     ----------
     value
-        The model, or a part of one; a list stands for clones of what it holds.
+        The model, or a part of one; a list, a tuple or a dictionary stands for clones of what it
+        holds.
     seed
         The seed from which the others follow.
     purpose
@@ -158,8 +159,10 @@ def reseeded(value: Any, seed: int, purpose: str, *, missing_only: bool = False)
     def within(part: Any, name: object) -> Any:
         return reseeded(part, seed, f"{purpose}/{name}", missing_only=missing_only)
 
-    if isinstance(value, list):
-        return [within(part, i) for i, part in enumerate(value)]
+    if type(value) in (list, tuple):
+        return type(value)(within(part, i) for i, part in enumerate(value))
+    if type(value) is dict:
+        return {name: within(part, name) for name, part in value.items()}
     if not isinstance(value, base.Base):
         return value
     if isinstance(value, Pipeline | TransformerUnion):
@@ -170,7 +173,7 @@ def reseeded(value: Any, seed: int, purpose: str, *, missing_only: bool = False)
         part = getattr(value, name, None)  # positional arguments have no name
         if name == "seed" and not (missing_only and part is not None):
             found[name] = int(uniform(seed, purpose, "seed") * 2**32)
-        elif isinstance(part, base.Base | list):
+        elif isinstance(part, base.Base) or type(part) in (list, tuple, dict):
             found[name] = within(part, name)
     return value.clone(found)
 

@@ -1040,6 +1040,22 @@ def test_a_seed_is_a_whole_number(seed):
         isgp(seed=seed)
 
 
+class OneOf(base.Classifier):
+    """A classifier that keeps its models in a tuple or a dictionary, and asks one of them."""
+
+    _multiclass = True
+
+    def __init__(self, models, which):
+        self.models = models
+        self.which = which
+
+    def learn_one(self, x, y):
+        self.models[self.which].learn_one(x, y)
+
+    def predict_proba_one(self, x):
+        return self.models[self.which].predict_proba_one(x)
+
+
 DRAWING = {
     "the end of a pipeline": lambda seed: (
         preprocessing.StandardScaler() | forest.ARFClassifier(seed=seed)
@@ -1054,6 +1070,8 @@ DRAWING = {
     "one of several models": lambda seed: ensemble.StackingClassifier(
         [naive_bayes.GaussianNB(), forest.ARFClassifier(seed=seed)], naive_bayes.GaussianNB()
     ),
+    "in a tuple": lambda seed: OneOf((forest.ARFClassifier(seed=seed),), 0),
+    "in a dictionary": lambda seed: OneOf({"one": forest.ARFClassifier(seed=seed)}, "one"),
     "ours inside another": lambda seed: ensemble.BaggingClassifier(
         OnlineForestClassifier(seed=seed), seed=1
     ),
