@@ -164,6 +164,8 @@ def retract_labels(
             click.echo(_ABOUT_UNDO if undo else _ABOUT)
             if not agreed("put them back?" if undo else "take them back?", yes=yes):
                 return
+            # Without the rights to see later how far the group is, nothing is sent.
+            there.topics.backlog(there.group)
             with interruptible(f"the request about {asked.name}"):
                 write_all(there, _requests(plan, asked), program="retract")
                 is_there = on_flink or there.n_workers() > 0

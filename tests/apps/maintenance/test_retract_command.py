@@ -16,7 +16,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.keyed_state import KeyedState, MemoryKeyStore, entity_of
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import Outgoing, Record
+from connectors.topics import Outgoing, Record, RefusedError
 from connectors.wire.state_records import CONFIGURATION, ERASED_BY, History, state
 from connectors.worker.compatibility import ON_FLINK, signature
 from streamgp.apps.deployment.deployment import build_loops
@@ -176,6 +176,20 @@ def test_a_command_that_is_interrupted_tells_that_its_request_is_sent(
     assert result.stderr.endswith("; call the command again to see whether it was\n")
     small.work()
     assert small.call(*words, "--yes").exit_code == 2  # there is nothing left to do
+
+
+def test_without_the_right_to_wait_for_it_nothing_is_sent(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels_given(small, "ann", "bob")
+    before = len(small.records("consensus"))
+
+    def refused(_group: str) -> None:
+        raise RefusedError("user 'ada' has no right to tell where topics end at one:9092")
+
+    monkeypatch.setattr(small.topics, "backlog", refused)
+    assert "has no right" in small.wrong("retract", "--annotator", "bob", "--yes")
+    assert len(small.records("consensus")) == before
 
 
 def test_labels_that_a_learner_could_not_be_taught_without_are_reported(
