@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -88,8 +90,14 @@ def moment_of(text: str, now: float) -> float:
 
 def listing(topics: Topics, wanted: Wanted, last: int) -> str:
     """Return a table of the dead letters, oldest first."""
-    found = sorted(letters(topics, wanted), key=lambda pair: pair[0].at)
-    shown = found[-last:]
+    # Only those that are shown are kept: there may be very many, each with all of its input.
+    n_found = itertools.count()
+    newest = heapq.nlargest(
+        last,
+        letters(topics, wanted),
+        key=lambda pair: (pair[0].at, next(n_found)),
+    )
+    shown = newest[::-1]
     rows = [
         [
             _number_of(record),
@@ -101,8 +109,9 @@ def listing(topics: Topics, wanted: Wanted, last: int) -> str:
         for record, letter in shown
     ]
     lines = [aligned([["number", "when", "from", "stage", "error"], *rows])] if rows else []
-    rest = "" if len(shown) == len(found) else f", the last {len(shown)} of them shown"
-    return "\n".join([*lines, f"{number(len(found), 'dead letter')}{rest}"])
+    n = next(n_found)
+    rest = "" if len(shown) == n else f", the last {len(shown)} of them shown"
+    return "\n".join([*lines, f"{number(n, 'dead letter')}{rest}"])
 
 
 def description(topics: Topics, place: LetterPlace) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import get_args
 
@@ -129,6 +130,26 @@ def test_list_can_be_narrowed(small: Small) -> None:
     assert small.done("dead-letters", LIST, "--last", "1").splitlines()[-1] == (
         "3 dead letters, the last 1 of them shown"
     )
+
+
+def test_only_letters_that_are_shown_are_kept_while_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small.in_directory(tmp_path, monkeypatch)
+    n, size = 40, 2**20
+    for _ in range(n):
+        small.put_bytes("events", "ann", bytes(size))
+    small.work()
+    there = ("--broker", f"file://{tmp_path}/topics")
+    tracemalloc.start()
+    try:
+        listed = small.done("dead-letters", LIST, *there, "--last", "3").splitlines()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [line.split()[0] for line in listed[1:-1]] == ["0:37", "0:38", "0:39"]
+    assert listed[-1] == f"{n} dead letters, the last 3 of them shown"
+    assert peak < n * size / 2
 
 
 def test_a_letter_is_as_old_as_its_record_whatever_the_time_of_its_input(small: Small) -> None:
