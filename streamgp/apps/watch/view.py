@@ -22,7 +22,7 @@ from streamgp.apps.console import Stop, clock_time, number, seen, span, steady, 
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.contents import InputProgress, warning_of
 from streamgp.apps.deployment.deployment import Deployment, visit
-from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, SPAN_S, Watching
+from streamgp.apps.watch.statistics import FLOW, HISTORY, N_LAST, N_REMEMBERED, SPAN_S, Watching
 from streamgp.common.printable import printable
 from streamgp.config.build import build_labelled_windows
 from streamgp.config.settings import WorkerConfig
@@ -137,7 +137,10 @@ def _predictions(watching: Watching, now: float) -> list[str]:
 
 def _accuracy(watching: Watching) -> str:
     if not watching.n_scored:
-        return f"unknown: no {watching.target} was predicted for an event that brings its truth"
+        return (
+            f"unknown: no {watching.target} was predicted for an event that brings its truth, of "
+            f"the last {N_REMEMBERED} events"
+        )
     if watching.target == "number":
         return _errors(watching)
     recent = ""

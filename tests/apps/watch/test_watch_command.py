@@ -379,7 +379,8 @@ def test_without_any_truth_it_says_what_was_predicted() -> None:
     around = Around(url="file://d", group="g", n_workers=0, lags={})
     screen = shown(text(Watching(since=0.0, target="number"), around, 1.0))
     assert screen["error"] == [
-        "unknown: no number was predicted for an event that brings its truth"
+        "unknown: no number was predicted for an event that brings its truth, of the last 100000 "
+        "events"
     ]
 
 
