@@ -52,6 +52,10 @@ TAKING, HANDING = "taking over", "handing back"
 """Tasks of temporary jobs."""
 TEMPORARY = "temporary"
 """Directory, beside the checkpoints, of Flink's temporary files."""
+_SUBMITTED = "submitted"
+"""File, beside the checkpoints, with the address of a remote cluster on which a job was started
+after all jobs in this process.
+"""
 ENDED = ("FINISHED", "CANCELED", "FAILED")
 """Final states of a job."""
 _PATIENCE_S = 10.0
@@ -199,7 +203,7 @@ class Cluster:
         directory: str = ".",
         job_id: str | None = None,
     ) -> FlinkJob:
-        """Start a job.
+        """Start a job, and keep where: checkpoints in this process may now be out of date.
 
         Parameters
         ----------
@@ -213,6 +217,43 @@ class Cluster:
             Its id, 32 hexadecimal digits; None to let Flink choose one.
 
         """
+        settings = self._settings(begin_at, is_taken_over, directory)
+        if job_id is not None:
+            settings["$internal.pipeline.job-id"] = job_id
+        job = self._execute(name, build, settings, begin_at)
+        submitted = self.checkpoints / _SUBMITTED
+        if self.remote is None:
+            submitted.unlink(missing_ok=True)
+        else:
+            submitted.write_text("http://{}:{}".format(*self.remote), encoding="utf-8")
+        return job
+
+    def last_checkpoint(self) -> str | None:
+        """Return the last checkpoint of a cluster in this process; None if there is none.
+
+        Raises
+        ------
+        ConfigError
+            If a remote cluster has gone on since.
+
+        """
+        found = last_checkpoint(self.checkpoints)
+        submitted = self.checkpoints / _SUBMITTED
+        if found is not None and submitted.exists():
+            raise ConfigError(
+                f"the last checkpoint here is older than the job that was submitted to "
+                f"{submitted.read_text(encoding='utf-8')}, and what that has done would be done "
+                "twice; stop it, and name its last checkpoint or savepoint with --from"
+            )
+        return found
+
+    def _execute(
+        self,
+        name: str,
+        build: Callable[[Any], None],
+        settings: Mapping[str, str],
+        begin_at: str | None,
+    ) -> FlinkJob:
         # Each task gets its own process; threads of this process would block each other.
         os.environ["_python_worker_execution_mode"] = "process"  # noqa: SIM112 (its name)
         from py4j.protocol import Py4JError
@@ -221,22 +262,20 @@ class Cluster:
         from pyflink.java_gateway import get_gateway
 
         configuration = Configuration()
-        for key, value in self._settings(begin_at, is_taken_over, directory).items():
+        for key, value in settings.items():
             configuration.set_string(key, value)
-        if job_id is not None:
-            configuration.set_string("$internal.pipeline.job-id", job_id)
         if self.remote is None:
             environment = StreamExecutionEnvironment.get_execution_environment(configuration)
         else:
             gateway = get_gateway()
             flink = gateway.jvm.org.apache.flink
             no_jars = gateway.new_array(gateway.jvm.String, 0)
-            settings = configuration._j_configuration
+            in_java = configuration._j_configuration
             # Set again: only here does the environment accept that state may be unclaimed.
-            restored = flink.runtime.jobgraph.SavepointRestoreSettings.fromConfiguration(settings)
+            restored = flink.runtime.jobgraph.SavepointRestoreSettings.fromConfiguration(in_java)
             environment = StreamExecutionEnvironment(
                 flink.streaming.api.environment.RemoteStreamEnvironment(
-                    *self.remote, settings, no_jars, None, restored
+                    *self.remote, in_java, no_jars, None, restored
                 )
             )
         try:

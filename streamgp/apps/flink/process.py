@@ -34,7 +34,6 @@ from streamgp.apps.flink.cluster import (
     Cluster,
     FlinkJob,
     check_environment,
-    last_checkpoint,
     leave_out_log_of_py4j,
     name_of,
     remote_of,
@@ -131,7 +130,7 @@ def run_flink(
             move = Move(there=there, loops=loops, cluster=cluster, stop=stop)
             begin_at = options.begin_at
             if begin_at is None and remote is None:
-                begin_at = last_checkpoint(checkpoints)
+                begin_at = cluster.last_checkpoint()
             if begin_at is not None or options.take_over or options.hand_back:
                 move.check_configuration()
             try:

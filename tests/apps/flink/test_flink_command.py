@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import tomllib
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -153,6 +154,21 @@ def test_the_newest_checkpoint_that_is_complete_is_taken(tmp_path):
             metadata.touch()
             os.utime(metadata, (n, n))
     assert cluster.last_checkpoint(tmp_path) == (tmp_path / "job2/chk-1").as_uri()
+
+
+def test_no_job_goes_on_from_before_one_that_was_submitted(tmp_path, monkeypatch):
+    metadata = tmp_path / "job1/chk-7/_metadata"
+    metadata.parent.mkdir(parents=True)
+    here = cluster.Cluster(checkpoints=tmp_path, remote=None, flink={})
+    there = replace(here, remote=("one", 8081))
+    monkeypatch.setattr(cluster.Cluster, "_execute", lambda *_: None)
+    there.start("streamgp rooms", list, begin_at=None)
+    assert here.last_checkpoint() is None
+    metadata.touch()
+    with pytest.raises(ConfigError, match=r"older than the job .* http://one:8081, .* with --from"):
+        here.last_checkpoint()
+    here.start("streamgp rooms", list, begin_at="file:/stopped")
+    assert here.last_checkpoint() == metadata.parent.as_uri()
 
 
 def test_two_at_once_would_do_everything_twice(tmp_path, monkeypatch):
