@@ -129,6 +129,8 @@ def run_flink(
             there = Deployment(config=config, topics=topics)
             move = Move(there=there, loops=loops, cluster=cluster, stop=stop)
             begin_at = options.begin_at
+            if begin_at is not None and Path(begin_at).exists():
+                begin_at = str(Path(begin_at).absolute())  # a cluster has another directory
             if begin_at is None and remote is None:
                 begin_at = cluster.last_checkpoint()
             if begin_at is not None or options.take_over or options.hand_back:

@@ -135,6 +135,29 @@ def test_the_command_starts_no_job_with_another_configuration(
     assert "was processed with another configuration" in result.stderr
 
 
+def test_a_directory_to_continue_from_is_found_by_a_cluster_elsewhere(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def start(*_: object, begin_at: str | None, **__: object) -> None:
+        asked.append(begin_at)
+        raise ConfigError("this is enough")
+
+    monkeypatch.chdir(small.path)
+    monkeypatch.setattr(process, "open_topics", lambda _: small.topics)
+    for name in ("check_environment", "use_temporary"):
+        monkeypatch.setattr(process, name, lambda *_: None)
+    monkeypatch.setattr(Cluster, "check_idle", lambda *_, **__: None)
+    monkeypatch.setattr(Cluster, "start", start)
+    checkpoint(small, "chk-7")
+    for begin_at in ("flink/chk-7", "s3://bucket/chk-7"):
+        CliRunner().invoke(
+            cli, ["flink", str(small.config_file), "--submit=http://one", f"--from={begin_at}"]
+        )
+    assert asked == [str(small.path / "flink/chk-7"), "s3://bucket/chk-7"]
+
+
 @pytest.mark.parametrize("signalled", [True, False])
 def test_a_signal_that_ends_flink_while_the_job_starts_is_no_error(
     small: Small, monkeypatch: pytest.MonkeyPatch, signalled: bool
