@@ -276,7 +276,7 @@ def check_idle(there: Deployment, doing: str) -> None:
     if n:
         raise click.ClickException(
             f"{number(n, 'worker')} of group {there.group} still running; stop them all, then "
-            f"{doing} (a killed worker counts until the broker notices)"
+            f"{doing} (one that was stopped or killed counts for ten seconds)"
         )
 
 

@@ -366,8 +366,8 @@ def test_nothing_is_taken_over_while_a_worker_runs(small: Small) -> None:
     before = small.records("state")
     with small.working():
         assert small.wrong("rebuild", "--learner", new_file(small), "--take-over", "--yes") == (
-            "1 worker of group streamgp still running; stop them all, then take over (a killed "
-            "worker counts until the broker notices)"
+            "1 worker of group streamgp still running; stop them all, then take over (one that "
+            "was stopped or killed counts for ten seconds)"
         )
     assert small.records("state") == before
 
