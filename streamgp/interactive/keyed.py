@@ -683,7 +683,7 @@ class KeyedLoops:
         keep_changes: bool = False,
         total_budget: Budget | None = None,
     ) -> KeyedLoops:
-        """Return the loops that a snapshot was taken from.
+        """Return the loops that a snapshot was taken from, with settings such as `expires_after_s`.
 
         Parameters
         ----------
