@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = Path(__file__).with_name("mkdocs.yml")
+STYLE = Path(__file__).with_name("phones.css")
 # Files to copy: the pages, and what they link to besides each other.
 STAGED = (
     "docs",
@@ -80,6 +81,7 @@ def stage(pages: Path) -> None:
             shutil.copy(source, copy)
     for source in ROOT.glob("*.md"):
         shutil.copy(source, pages)
+    shutil.copy(STYLE, pages)
     (pages / "api").mkdir()
     described: dict[str, str] = {}
     for package, summary in API.items():
