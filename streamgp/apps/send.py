@@ -285,6 +285,9 @@ def send_logs(
         # If every key has a learner, a log without keys has one key: its name.
         is_one = deployment.config.worker.keyed and config.log.key is None
         keys = [name_of(path) if is_one else None for path in logs]
+        if is_one:
+            more = ", ..." if len(keys) > 1 else ""
+            notes(f"without --key all rows of a log have its name as their key: {keys[0]!r}{more}")
         rows = _rows(sources, heads, keys, first, limit)
         stop = stack.enter_context(Stop())
         started_at = time.monotonic()

@@ -216,7 +216,7 @@ def test_damaged_log_is_an_error_after_what_came_before_it(folder: Folder) -> No
 
 def test_a_log_that_names_no_keys_is_of_one_called_like_it(folder: Folder) -> None:
     Path("w.toml").write_text('broker = "file://topics"\n[log]\nlabel = "room"\n')
-    done()
+    assert "note: without --key all rows of a log have its name as their key: 'rooms'\n" in done()
     assert {event.key for event in folder.events()} == {"rooms"}
     assert {record.key for record in folder.records()} == {b"rooms"}
 
@@ -259,7 +259,7 @@ def test_one_learner_for_all_needs_no_key(folder: Folder) -> None:
     Path("w.toml").write_text(
         'broker = "file://topics"\n[worker]\nkeyed = false\n[log]\nlabel = "room"\n'
     )
-    done("--ignore", "who,note")
+    assert "key" not in done("--ignore", "who,note")
     assert [record.key for record in folder.records()] == [None] * 4
 
 
