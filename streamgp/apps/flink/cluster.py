@@ -241,9 +241,10 @@ class Cluster:
         submitted = self.checkpoints / _SUBMITTED
         if found is not None and submitted.exists():
             raise ConfigError(
-                f"the last checkpoint here is older than the job that was submitted to "
+                f"the last checkpoint here, {found}, is older than the job that was submitted to "
                 f"{submitted.read_text(encoding='utf-8')}, and what that has done would be done "
-                "twice; stop it, and name its last checkpoint or savepoint with --from"
+                "twice; stop it, and name its last checkpoint or savepoint with --from, or this "
+                "one if it has made none"
             )
         return found
 
