@@ -348,7 +348,7 @@ class BrokerError(OSError):
 
 
 class AwayError(BrokerError):
-    """The broker does not answer; a reader that raises this can be polled until it does again."""
+    """The broker, or one of the topics, is away; the reader can be polled until it is back."""
 
 
 class ShortTopicError(BrokerError):

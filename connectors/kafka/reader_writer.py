@@ -154,8 +154,7 @@ class KafkaReader(Reader):
         except RefusedError:
             raise
         except BrokerError as error:
-            self._connection.why_away(error, "read topics")  # a `LockedOutError` says more
-            raise AwayError(str(error)) from error
+            raise AwayError(self._connection.why_away(error, "read topics")) from error
         self._heard_at = now = self._awake()
         if not self._ends:
             return

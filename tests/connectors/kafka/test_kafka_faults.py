@@ -337,7 +337,7 @@ def test_a_reader_that_owes_records_says_in_time_that_a_wire_stalls(proxied, kaf
         reader.close()
         proxy.go_on()
         assert type(error) is AwayError
-        assert "did not answer in time to tell where topics end" in str(error)
+        assert str(error).endswith(f"{proxy.port}: connected, but no answer")
         assert took_s < 4 * QUICK["request_s"] + BUSY_S
 
 
@@ -358,7 +358,7 @@ def test_a_reader_says_that_the_broker_is_gone_and_reads_on_when_it_is_back(mort
         error, _ = error_of(lambda: read_for(PATIENCE_S))
         mortal.start()
         assert type(error) is AwayError
-        assert "did not answer in time to tell where topics end" in str(error)
+        assert str(error).endswith(f"{mortal.servers}: connection refused")
         write(topics, *numbered("events", 1))
 
         def next_one():
