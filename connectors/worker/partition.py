@@ -311,6 +311,10 @@ class Partition:
             if number == self.number and topic in COMPACTED:
                 self.starts[topic] = end
 
+    def prepare(self, is_enough: Callable[[], bool]) -> int:
+        """Do part of the work of `save`; see `KeyedLoops.prepare_snapshot`."""
+        return self.loops.prepare_snapshot(is_enough) if self._files.are_kept else 0
+
     def save(self, now: float) -> int:
         """Write a snapshot; return its size, 0 if there is no place for one.
 

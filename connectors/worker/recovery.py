@@ -248,6 +248,8 @@ class Restoration:
 
 # Saving takes at most one part in this many of the time.
 _PAUSE_PER_COST = 20.0
+# Loops are prepared for a snapshot between two batches for this long at a time.
+_SLICE_S = 0.05
 
 
 class Saver:
@@ -266,6 +268,8 @@ class Saver:
 
     # _changed  partitions whose loops are ahead of their snapshot, the longest waiting first
     # _next     when the next snapshot is due, by perf_counter
+    # _left     loops that were not prepared yet for it after the last slice; None before the first
+    # _cost_s   seconds that were spent on it
 
     def __init__(
         self,
@@ -280,6 +284,8 @@ class Saver:
         self._log = log
         self._changed: dict[int, None] = {}
         self._next = perf_counter() + every_s
+        self._left: int | None = None
+        self._cost_s = 0.0
 
     def note(self, numbers: Iterable[int]) -> None:
         """Mark partitions whose loops have changed."""
@@ -288,9 +294,10 @@ class Saver:
     def drop(self, number: int) -> None:
         """Remove a partition that is no longer ours."""
         self._changed.pop(number, None)
+        self._left = None
 
     def save_when_due(self) -> None:
-        """Save the next partition, if it is due.
+        """Save the next partition, if it is due, or prepare that: events wait meanwhile.
 
         Raises
         ------
@@ -299,7 +306,9 @@ class Saver:
 
         """
         if self._changed and perf_counter() >= self._next:
-            self._save(next(iter(self._changed)))
+            number = next(iter(self._changed))
+            if self._is_prepared(number):
+                self._save(number)
 
     def save_all(self) -> None:
         """Save every partition that has changed, for the last time."""
@@ -322,6 +331,15 @@ class Saver:
             if not is_saved:
                 self._partitions[number].drop_snapshot()
 
+    def _is_prepared(self, number: int) -> bool:
+        """Prepare for a slice of time; return whether that will not get further."""
+        start = perf_counter()
+        left = self._partitions[number].prepare(lambda: perf_counter() - start > _SLICE_S)
+        self._cost_s += perf_counter() - start
+        # Loops that had an input since are to be prepared again, perhaps ever more of them.
+        before, self._left = self._left, left
+        return left == 0 or (before is not None and left >= before)
+
     def _save(self, number: int, *, is_last: bool = False) -> bool:
         start = perf_counter()
         partition = self._partitions[number]
@@ -337,11 +355,19 @@ class Saver:
                 consequence="continues; a restart reads the topics from the start",
             )
             size = None
-        took_s = perf_counter() - start
+        pause_s = perf_counter() - start
+        took_s = self._cost_s + pause_s
+        self._cost_s, self._left = 0.0, None
         if size:
-            self._log.info("snapshot", partition=number, bytes=size, took_ms=in_ms(took_s))
+            self._log.info(
+                "snapshot",
+                partition=number,
+                bytes=size,
+                took_ms=in_ms(took_s),
+                pause_ms=in_ms(pause_s),
+            )
         # The next one is due once enough time has passed that saving takes only a small part of it.
         self._changed.pop(number, None)
-        pause_s = self._every_s / max(1, len(self._partitions))
-        self._next = perf_counter() + max(pause_s, _PAUSE_PER_COST * took_s)
+        each_s = self._every_s / max(1, len(self._partitions))
+        self._next = perf_counter() + max(each_s, _PAUSE_PER_COST * took_s)
         return size is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from streamgp.base import Budget
@@ -647,6 +647,24 @@ class KeyedLoops:
         self._deadlines.clear(key)
         if not self.keyed:
             self._cache.add(key, self._cache.new())
+
+    def prepare_snapshot(self, is_enough: Callable[[], bool]) -> int:
+        """Do part of the work of the next `snapshot`, so that it takes less time.
+
+        Loops are taken from `loops` afresh afterwards: one that a caller has held on to must not
+        get any input before that snapshot.
+
+        Parameters
+        ----------
+        is_enough
+            Called before each loop; if it returns True, the others are left for later.
+
+        Returns
+        -------
+        How many loops are left; those that get an input will have to be prepared again.
+
+        """
+        return self._cache.prepare(is_enough)
 
     def snapshot(self, *, with_environment: bool = True) -> bytes:
         """Return everything that the loops must not forget; see `InteractiveLoop.snapshot`.

@@ -180,8 +180,7 @@ class HeldLoops(Mapping[str | None, InteractiveLoop]):
         self._ready = ready
 
     def __getitem__(self, key: str | None) -> InteractiveLoop:
-        loop = self._held[key]
-        return self._ready(key) if isinstance(loop, WaitingLoop) else loop
+        return self._ready(key)
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._held)
@@ -220,6 +219,7 @@ class LoopCache:
     """
 
     # _passed     the times told since the beginning
+    # _prepared   snapshots, by key, of loops that were not handed out since
     # _unlearned  a clone of the model as saved before its first input, once needed
     def __init__(
         self,
@@ -241,6 +241,7 @@ class LoopCache:
         self.ready = HeldLoops(self.held, self._made)
         self.n_keys = 0
         self._passed = PassedTimes()
+        self._prepared: dict[str | None, bytes] = {}
         self._unlearned: SavedModel | None = None
 
     def new(self) -> InteractiveLoop:
@@ -279,6 +280,7 @@ class LoopCache:
                 self.forget(key)
                 return None
             loop = found
+        self._prepared.pop(key, None)
         self.held[key] = WaitingLoop(
             _plain_snapshot(loop),
             self._passed.n,
@@ -306,7 +308,7 @@ class LoopCache:
                 loop = self._from_store(key)
                 if loop is not None:
                     self.held[key] = loop
-        return self._made(key) if isinstance(loop, WaitingLoop) else loop
+        return None if loop is None else self._made(key)
 
     def is_silent(self, key: str | None) -> bool:
         """Whether the loop of a key waits in memory and will have no message as time passes."""
@@ -328,17 +330,35 @@ class LoopCache:
         loop = self.held[key]
         # Stored before it is removed: whatever fails, no loop is lost.
         when = loop.when if isinstance(loop, WaitingLoop) else self._passed.n
-        self._store.put(key, _WHEN.pack(when) + _plain_snapshot(loop))
+        self._store.put(key, _WHEN.pack(when) + self._snapshot_of(key, loop))
         del self.held[key]
+        self._prepared.pop(key, None)
 
     def forget(self, key: str | None) -> bool:
         """Forget a key for good; False if there is no such key."""
         waits = self._store.get(key) is not None
         if self.held.pop(key, None) is None and not waits:
             return False
+        self._prepared.pop(key, None)
         self._store.discard(key)
         self.n_keys -= 1
         return True
+
+    def prepare(self, is_enough: Callable[[], bool]) -> int:
+        """Take snapshots of loops for `save`, until it is enough; return how many loops are left.
+
+        A loop that is handed out later has to be prepared again.
+        """
+        left = [
+            (key, loop)
+            for key, loop in self.held.items()
+            if key not in self._prepared and not isinstance(loop, WaitingLoop)
+        ]
+        for i, (key, loop) in enumerate(left):
+            if is_enough():
+                return len(left) - i
+            self._prepared[key] = _plain_snapshot(loop)
+        return 0
 
     def save(self) -> tuple[State, list[bytes]]:
         """Return what must survive a restart: plain values, and the loops in memory."""
@@ -352,7 +372,9 @@ class LoopCache:
             "shelf": None if self._max_keys is None else self._store.mark(),
             **({"quarantined": quarantined} if quarantined else {}),
         }
-        return state, [_plain_snapshot(loop) for _, loop in loops]
+        saved = [self._snapshot_of(key, loop) for key, loop in loops]
+        self._prepared.clear()
+        return state, saved
 
     def load(self, state: State, blobs: Sequence[bytes]) -> None:
         """Restore what `save` returned."""
@@ -377,8 +399,10 @@ class LoopCache:
         self.n_keys = len({*self.held, *self._store.keys()})
 
     def _made(self, key: str | None) -> InteractiveLoop:
-        """Return the loop of a key in memory, making it if it waits."""
+        """Return the loop of a key in memory, perhaps to be changed, making it if it waits."""
         loop = self.held[key]
+        if self._prepared:
+            self._prepared.pop(key, None)
         if isinstance(loop, WaitingLoop):
             passed = self._passed.latest_since(loop.when)
             loop = self._restored(loop.data)
@@ -394,6 +418,10 @@ class LoopCache:
             return None
         (when,) = _WHEN.unpack_from(data)
         return WaitingLoop(data[_WHEN.size :], when)
+
+    def _snapshot_of(self, key: str | None, loop: InteractiveLoop | WaitingLoop) -> bytes:
+        prepared = self._prepared.get(key)
+        return _plain_snapshot(loop) if prepared is None else prepared
 
     def _stored(self, key: str | None) -> RestartableLoop | None:
         """Return the loop of a key, without its learner."""

@@ -97,6 +97,47 @@ def test_putting_loops_away_and_restarting_changes_no_message(seed, max_keys, cu
             )
 
 
+@examples(4)
+@given(seed=seeds, max_keys=st.sampled_from([None, 2]))
+def test_a_snapshot_does_not_depend_on_what_was_prepared_of_it(seed, max_keys):
+    rng = random.Random(seed)
+    plain, prepared = (
+        KeyedLoops(model(), **SPANS, max_keys=max_keys, keep_changes=True) for _ in range(2)
+    )
+    for key, step in script(seed, ["ann", "bob", "cid", None]):
+        for loops in (plain, prepared):
+            told(loops, step, key=key)
+        match rng.randrange(7):
+            case 0:
+                assert prepared.snapshot() == plain.snapshot()
+            case 1:
+                assert repr(prepared.changes()) == repr(plain.changes())
+            case 2:
+                plain.on_time(step[2]), prepared.on_time(step[2])
+            case 3 if rng.random() < 0.2:
+                plain.forget("bob"), prepared.forget("bob")
+            case _:
+                counts = iter(range(5))
+                most = rng.randrange(4)
+                prepared.prepare_snapshot(lambda: next(counts) >= most)  # noqa: B023
+    assert prepared.prepare_snapshot(lambda: False) == 0
+    assert prepared.snapshot() == plain.snapshot()
+
+
+def test_loops_with_an_input_have_to_be_prepared_again():
+    loops = KeyedLoops(isgp(seed=1))
+    for key in ("ann", "bob", "cid"):
+        loops.on_event(event("1", key), 0.0)
+    assert loops.prepare_snapshot(lambda: True) == 3
+    first = iter([False, True])
+    assert loops.prepare_snapshot(lambda: next(first)) == 2
+    assert loops.prepare_snapshot(lambda: False) == 0
+    loops.on_event(event("2", "bob"), 0.0)
+    assert loops.prepare_snapshot(lambda: True) == 1
+    loops.snapshot()
+    assert loops.prepare_snapshot(lambda: True) == 3
+
+
 @examples(3)
 @given(seed=seeds)
 def test_no_request_of_a_loop_in_the_store_misses_its_deadline(seed):

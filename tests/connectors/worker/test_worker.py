@@ -16,8 +16,9 @@ from connectors.topics import BrokerError, OffsetReset, Outgoing
 from connectors.wire.codec import decode, encode
 from connectors.wire.outbound import Outbound, letter_of
 from connectors.worker import logging as worker_log
+from connectors.worker import recovery
 from connectors.worker.compatibility import ChangedConfigurationError, UnfitTopicsError
-from connectors.worker.partition import MAX_AGE_S
+from connectors.worker.partition import MAX_AGE_S, Partition
 from connectors.worker.settings import (
     WINDOW,
     LoopSettings,
@@ -504,6 +505,36 @@ def test_a_worker_with_a_snapshot_knows_how_many_inputs_another_program_has_skip
     [told] = logged("position-set")
     expected = {"was": 3, "n": n} if has_snapshot else {}
     assert {name: told[name] for name in ("was", "n") if name in told} == expected
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_snapshot_is_prepared_between_batches_while_that_gets_further(
+    tmp_path, monkeypatch, logged, is_busy
+):
+    """A slice of time suffices for two of the ten loops; with a busy stream all change again."""
+    topics, ticks, left = MemoryTopics(n_partitions=1), itertools.count(), []
+    numbers, prepare = itertools.count(), Partition.prepare
+
+    def noting(partition, is_enough):
+        assert not logged("snapshot")
+        left.append(prepare(partition, is_enough))
+        if is_busy:
+            put(topics, *[event(next(numbers), key=key) for key in "abcdefghij"])
+        return left[-1]
+
+    monkeypatch.setattr(recovery, "perf_counter", lambda: next(ticks) * 0.02)
+    monkeypatch.setattr(Partition, "prepare", noting)
+    put(topics, *[event(next(numbers), key=key) for key in "abcdefghij"])
+    with StateDirectory(tmp_path / "state") as state:
+        running = worker(topics, state=state, save_every_s=0.001)
+        running.run(lambda: bool(logged("snapshot")))
+    assert left == ([8, 8] if is_busy else [8, 6, 4, 2, 0])
+    [told] = logged("snapshot")
+    assert told["took_ms"] > told["pause_ms"] > 0
+    put(topics, event(next(numbers), key="a"))
+    with StateDirectory(tmp_path / "state") as state:
+        work(topics, state=state)
+    assert logged("restored")[-1]["from_snapshot"] == [0]
 
 
 @pytest.mark.parametrize("leave", [True, False])
