@@ -120,7 +120,9 @@ class GroupConsumer:
 
     def settle(self) -> bool:
         """Wait while the group rebalances; return whether the outcome is known."""
-        return join(self._consumer)
+        with suppress(kafka_errors.KafkaConnectionError):  # the next call asks again
+            return join(self._consumer)
+        return False
 
     def fetch(self, wait_s: float) -> Mapping[TopicPartition, list[Record]]:
         """Return all records that have arrived; wait at most this long for the first.
@@ -236,6 +238,8 @@ class GroupConsumer:
         for _ in range(_MAX_RESETS):
             try:
                 return fetch()
+            except kafka_errors.KafkaConnectionError:
+                return {}  # the broker that leads the group is away, and the next poll asks again
             except kafka_errors.NoOffsetForPartitionError as error:
                 self._seek_start(dict.fromkeys(error.args[0]))
             except kafka_errors.OffsetOutOfRangeError as error:

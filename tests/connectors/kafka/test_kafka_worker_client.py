@@ -578,6 +578,24 @@ def test_the_outcome_of_a_rearrangement_is_not_lost_between_short_fetches(topics
         assert (first.generation, second.generation) == (before + 1, before + 1)
 
 
+def test_a_worker_waits_while_the_broker_that_leads_its_group_is_away(topics, group, monkeypatch):
+    """The client mostly retries by itself, but not if it cannot connect to any broker."""
+
+    def away(**_):
+        raise kafka_errors.KafkaConnectionError("111 ECONNREFUSED")
+
+    with linked(topics, group) as link:
+        consumer = link._member._consumer
+        with monkeypatch.context() as patch:
+            patch.setattr(consumer, "poll", away)
+            assert link.poll(0.1) == []
+            patch.setattr(consumer._coordinator, "need_rejoin", lambda: True)
+            patch.setattr(consumer._coordinator, "ensure_active_group", away)
+            assert link.poll(0.1) == []
+        write(topics, *numbered("events", 3))
+        assert values(poll(link, 3)) == [b"0", b"1", b"2"]
+
+
 def keep_polling(link, seconds=PATIENCE_S):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
