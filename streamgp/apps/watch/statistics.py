@@ -125,6 +125,11 @@ class Joined:
         """The same over the last 500; for numbers the mean absolute error."""
         return sum(self._recent) / len(self._recent) if self._recent else None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the facts about earlier events have been forgotten, or are about to be."""
+        return len(self._known) == N_REMEMBERED
+
     def note_truth(self, event: EventKey, truth: Label) -> None:
         known = self._of(event)
         if known.truth is None:

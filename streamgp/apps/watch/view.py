@@ -137,9 +137,9 @@ def _predictions(watching: Watching, now: float) -> list[str]:
 
 def _accuracy(watching: Watching) -> str:
     if not watching.n_scored:
+        among = f" of the last {N_REMEMBERED}" if watching.is_full else ""
         return (
-            f"unknown: no {watching.target} was predicted for an event that brings its truth, of "
-            f"the last {N_REMEMBERED} events"
+            f"unknown: no {watching.target} was predicted for an event{among} that brings its truth"
         )
     if watching.target == "number":
         return _errors(watching)

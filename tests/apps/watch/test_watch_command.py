@@ -16,6 +16,7 @@ from connectors.wire.codec import encode
 from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting
 from streamgp.apps.deployment.deployment import Deployment, visit
+from streamgp.apps.watch import statistics, view
 from streamgp.apps.watch.statistics import Watching
 from streamgp.apps.watch.view import Around, Follower, parts, show_live, text
 from streamgp.interactive.messages import Challenge, LabelRequest
@@ -379,8 +380,22 @@ def test_without_any_truth_it_says_what_was_predicted() -> None:
     around = Around(url="file://d", group="g", n_workers=0, lags={})
     screen = shown(text(Watching(since=0.0, target="number"), around, 1.0))
     assert screen["error"] == [
-        "unknown: no number was predicted for an event that brings its truth, of the last 100000 "
-        "events"
+        "unknown: no number was predicted for an event that brings its truth"
+    ]
+
+
+def test_truths_that_come_too_long_before_their_predictions_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (statistics, view):
+        monkeypatch.setattr(module, "N_REMEMBERED", 2)
+    watching = Watching(since=0.0)
+    for name in ("e1", "e2", "e3"):
+        watching.note_truth(("ann", name), "hall")
+    watching.note_prediction(("ann", "e1"), "hall")
+    around = Around(url="file://d", group="g", n_workers=0, lags={})
+    assert shown(text(watching, around, 1.0))["accuracy"] == [
+        "unknown: no label was predicted for an event of the last 2 that brings its truth"
     ]
 
 
