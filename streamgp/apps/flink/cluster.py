@@ -53,8 +53,8 @@ TAKING, HANDING = "taking over", "handing back"
 TEMPORARY = "temporary"
 """Directory, beside the checkpoints, of Flink's temporary files."""
 _SUBMITTED = "submitted"
-"""File, beside the checkpoints, with the address of a remote cluster on which a job was started
-after all jobs in this process.
+"""File, beside the checkpoints, with the address of the remote cluster on which a job was last
+started: older checkpoints are out of date.
 """
 ENDED = ("FINISHED", "CANCELED", "FAILED")
 """Final states of a job."""
@@ -203,7 +203,7 @@ class Cluster:
         directory: str = ".",
         job_id: str | None = None,
     ) -> FlinkJob:
-        """Start a job, and keep where: checkpoints in this process may now be out of date.
+        """Start a job; on a remote cluster, checkpoints in this process are out of date then.
 
         Parameters
         ----------
@@ -221,11 +221,9 @@ class Cluster:
         if job_id is not None:
             settings["$internal.pipeline.job-id"] = job_id
         job = self._execute(name, build, settings, begin_at)
-        submitted = self.checkpoints / _SUBMITTED
-        if self.remote is None:
-            submitted.unlink(missing_ok=True)
-        else:
-            submitted.write_text("http://{}:{}".format(*self.remote), encoding="utf-8")
+        if self.remote is not None:
+            address = "http://{}:{}".format(*self.remote)
+            (self.checkpoints / _SUBMITTED).write_text(address, encoding="utf-8")
         return job
 
     def last_checkpoint(self) -> str | None:
@@ -239,7 +237,11 @@ class Cluster:
         """
         found = last_checkpoint(self.checkpoints)
         submitted = self.checkpoints / _SUBMITTED
-        if found is not None and submitted.exists():
+        if (
+            found is not None
+            and submitted.exists()
+            and last_checkpoint(self.checkpoints, after_ns=submitted.stat().st_mtime_ns) is None
+        ):
             raise ConfigError(
                 f"the last checkpoint here, {found}, is older than the job that was submitted to "
                 f"{submitted.read_text(encoding='utf-8')}, and what that has done would be done "
@@ -478,12 +480,14 @@ def remote_of(url: str) -> tuple[str, int]:
     return host, 8081 if port is None else port
 
 
-def last_checkpoint(directory: Path) -> str | None:
+def last_checkpoint(directory: Path, *, after_ns: int = 0) -> str | None:
     """Return the address of the newest complete checkpoint of all jobs that used a directory.
 
-    It may be the savepoint taken over from workers, once the topics say so. None if there is none.
+    It may be the savepoint taken over from workers, once the topics say so. None if there is none
+    that was made after `after_ns`, in nanoseconds since 1970.
     """
-    return _newest([*directory.glob("*/chk-*"), *directory.glob(f"{TAKEN_OVER}/savepoint-*")])
+    paths = [*directory.glob("*/chk-*"), *directory.glob(f"{TAKEN_OVER}/savepoint-*")]
+    return _newest(paths, after_ns)
 
 
 def last_savepoint(directory: Path) -> str | None:
@@ -491,10 +495,13 @@ def last_savepoint(directory: Path) -> str | None:
     return _newest(directory.glob("savepoint-*"))
 
 
-def _newest(directories: Iterable[Path]) -> str | None:
-    complete = [path / "_metadata" for path in directories if (path / "_metadata").exists()]
-    newest = max(complete, key=lambda path: path.stat().st_mtime_ns, default=None)
-    return None if newest is None else newest.parent.resolve().as_uri()
+def _newest(directories: Iterable[Path], after_ns: int = 0) -> str | None:
+    files = [path / "_metadata" for path in directories]
+    made = {path: path.stat().st_mtime_ns for path in files if path.exists()}
+    newest = max(made, key=made.__getitem__, default=None)
+    if newest is None or made[newest] <= after_ns:
+        return None
+    return newest.parent.resolve().as_uri()
 
 
 def was_taken_over(begin_at: str | None) -> bool:
