@@ -343,8 +343,12 @@ def test_a_reader_that_owes_records_says_in_time_that_a_wire_stalls(proxied, kaf
 
 def test_a_reader_says_that_the_broker_is_gone_and_reads_on_when_it_is_back(mortal, kafka_prefix):
     """The page showed what it had read for ever, with the status "ok" and without a word."""
-    with opened(mortal.servers, kafka_prefix, timeouts=QUICK | {"silent_s": 0.5}) as topics:
-        write(topics, *numbered("events", 3))
+    quick = QUICK | {"silent_s": 0.5}
+    with (
+        opened(mortal.servers, kafka_prefix) as patient,
+        opened(mortal.servers, kafka_prefix, create=False, timeouts=quick) as topics,
+    ):
+        write(patient, *numbered("events", 3))
         reader = topics.reader(["events"])
 
         def read_for(seconds):
@@ -359,7 +363,7 @@ def test_a_reader_says_that_the_broker_is_gone_and_reads_on_when_it_is_back(mort
         mortal.start()
         assert type(error) is AwayError
         assert str(error).endswith(f"{mortal.servers}: connection refused")
-        write(topics, *numbered("events", 1))
+        write(patient, *numbered("events", 1))
 
         def next_one():
             with suppress(AwayError):
