@@ -138,6 +138,25 @@ def test_loops_with_an_input_have_to_be_prepared_again():
     assert loops.prepare_snapshot(lambda: True) == 3
 
 
+def test_what_was_prepared_of_a_loop_is_dropped_with_it():
+    """With one that is forgotten, and one that takes over what was published elsewhere."""
+    plain, prepared = (KeyedLoops(isgp(seed=1), keep_changes=True) for _ in range(2))
+    for loops in (plain, prepared):
+        loops.on_event(event("1", "ann"), 0.0)
+        loops.prepare_snapshot(lambda loops=loops: loops is plain)
+        loops.forget("ann")
+        loops.on_event(event("2", "ann"), 1.0)
+    assert prepared.snapshot() == plain.snapshot()
+    assert repr(prepared.changes()) == repr(plain.changes())
+    there = KeyedLoops.restore(plain.snapshot(), isgp(seed=1), keep_changes=True)
+    there.on_event(event("3", "ann"), 2.0)
+    parts = there.changes()["ann"]
+    assert prepared.prepare_snapshot(lambda: False) == 0
+    for loops in (plain, prepared):
+        loops.take_over("ann", parts, [])
+    assert prepared.snapshot() == plain.snapshot()
+
+
 @examples(3)
 @given(seed=seeds)
 def test_no_request_of_a_loop_in_the_store_misses_its_deadline(seed):
