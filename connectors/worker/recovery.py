@@ -294,7 +294,7 @@ class Saver:
     def drop(self, number: int) -> None:
         """Remove a partition that is no longer ours."""
         self._changed.pop(number, None)
-        self._left = None
+        self._cost_s, self._left = 0.0, None
 
     def save_when_due(self) -> None:
         """Save the next partition, if it is due, or prepare that: events wait meanwhile.
