@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -102,8 +103,9 @@ class FakeKafkaTopics:
         partitions: int,
         replication: int,
         security: Security,
+        renew: Callable[[], Security],
     ) -> None:
-        self.servers, self.names, self.security = servers, names, security
+        self.servers, self.names, self.security, self.renew = servers, names, security, renew
         self.partitions, self.replication = partitions, replication
         if security.ca_file is not None:
             security.context()
@@ -146,6 +148,8 @@ def test_kafka_gets_servers_names_numbers_and_secrets(
     assert topics.names["dead-letters"] == "rooms.dead-letters"
     assert (topics.security.password, topics.security.key_password) == (SECRET, "open barley")
     assert SECRET not in repr(config)
+    key_file.write_text("close barley\n")
+    assert topics.renew() == replace(topics.security, key_password="close barley")
 
 
 @pytest.mark.usefixtures("fake_kafka")
