@@ -53,6 +53,18 @@ def check_rereadable(log: Path, *, needed_by: str) -> None:
         )
 
 
+def useless_log(path: Path, reasons: Sequence[str], *, see: str) -> click.ClickException:
+    """Return the error about a log none of whose rows could be used.
+
+    `reasons` say why, row by row; without any, the rows make no window, and `see` says where the
+    reason is.
+    """
+    if reasons:
+        because = f"no row of {path} could be used, the first because: {reasons[0]}"
+        return click.ClickException(because)
+    return click.ClickException(f"the rows of {path} make no window; {see}")
+
+
 def open_log(path: Path, config: Config, notes: Notes, *, source: str) -> LogSource | WindowedLog:
     """Open the log of a configuration: its rows, or windows over them.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from streamgp.apps.console import DONE, INTERRUPTED, WRONG_USE, progress, tell
-from streamgp.apps.recorded_logs import Notes, RepeatedLog
+from streamgp.apps.recorded_logs import Notes, RepeatedLog, useless_log
 from streamgp.apps.replay.engine import Played
 from streamgp.apps.replay.run import ReplaySink, play_log
 from streamgp.common.printable import path_text
@@ -144,14 +144,9 @@ def compare(path: Path, configs: Sequence[tuple[Path, Config]], *, picture: Path
     if played.damage is not None:
         tell(f"Error: {played.damage} (what came before it is shown)")
         return WRONG_USE
-    if not runs and not sink.reasons:
-        raise click.ClickException(
-            f"the rows of {path} make no window; `streamgp replay` with the same file says why"
-        )
     if not runs:
-        raise click.ClickException(
-            f"no row of {path} could be used, the first because: {sink.reasons[0][1]}"
-        )
+        reasons = [reason for _, reason in sink.reasons]
+        raise useless_log(path, reasons, see="`streamgp replay` with the same file says why")
     for line in rejected:
         tell(line)
     if runs[-1][1].result.interrupted:

@@ -18,7 +18,7 @@ import click
 
 from connectors.tables.readers import TableError
 from streamgp.apps.console import in_one_line, number
-from streamgp.apps.recorded_logs import Notes, open_log, tell_rejected
+from streamgp.apps.recorded_logs import Notes, open_log, tell_rejected, useless_log
 from streamgp.base import Belief, Features, Label
 from streamgp.common.counter_rng import uniform
 from streamgp.common.uncertainty import most_probable
@@ -124,13 +124,10 @@ def read_recording(
                     elif isinstance(message, Rejected):
                         recording.rejected.append(f"rejected {message.subject}: {message.reason}")
         recording.n_rows, recording.is_cut = log.n_rows, not log.exhausted
-    if not recording.n_events and not recording.rejected:
-        notes.show()
-        raise click.ClickException(f"the rows of {path} make no window; see the notes above")
     if not recording.n_events:
-        raise click.ClickException(
-            f"no row of {path} could be used, the first because: {recording.rejected[0]}"
-        )
+        if not recording.rejected:
+            notes.show()
+        raise useless_log(path, recording.rejected, see="see the notes above")
     # First: perhaps the others cannot be used because of these rows.
     tell_rejected(recording.rejected, len(recording.rejected))
     _check(recording, config)
