@@ -17,7 +17,7 @@ from math import inf
 from typing import Any
 from urllib.parse import quote, unquote
 
-from connectors.annotation.annotator_counts import AnnotatorCounts, Progress
+from connectors.annotation.annotators import AnnotatorCounts, Progress
 from connectors.annotation.cards import Card, CardMaker, card_id, request_of
 from connectors.annotation.explain import Averages, Shares, shares_of
 from connectors.annotation.inbox import AnnotationInbox

@@ -20,6 +20,7 @@ from itertools import chain
 from math import inf, nextafter
 from typing import Any
 
+from connectors.annotation.annotators import QuarantinedAnnotators
 from connectors.annotation.open_questions import (
     OpenQuestions,
     Order,
@@ -35,7 +36,6 @@ from connectors.annotation.own_answers import (
     Undone,
     derived_id,
 )
-from connectors.annotation.quarantined import QuarantinedAnnotators
 from connectors.annotation.timeline import Moment, Timeline
 from streamgp.base import Label
 from streamgp.interactive.conversation_record import event_id_of

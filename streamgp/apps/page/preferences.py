@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Meta
 
-from connectors.annotation.annotator_counts import AnswerTimes
+from connectors.annotation.annotators import AnswerTimes
 from connectors.storage.snapshots import StateError, locked, read_snapshot, write_snapshot
 
 PREFERENCES = "preferences.json"

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from connectors.annotation.annotator_counts import Progress
+from connectors.annotation.annotators import Progress
 from connectors.annotation.cards import Card, as_json, left_as_json, request_of
 from connectors.annotation.desk import AnnotationDesk, Past
 from connectors.annotation.replies import Accepted, CardGoneError, Reply

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.annotation.annotator_counts import AnswerTimes
+from connectors.annotation.annotators import AnswerTimes
 from connectors.storage.snapshots import StateError
 from streamgp.apps.page.preferences import PreferenceFile, Preferences, pause_of
 

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from connectors.annotation.annotator_counts import SEEN_S, Progress
+from connectors.annotation.annotators import SEEN_S, Progress
 from connectors.annotation.cards import as_json
 from connectors.annotation.desk import N_RESERVE, AnnotationDesk
 from connectors.annotation.own_answers import CannotUndoError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.annotation.quarantined import QuarantinedAnnotators
+from connectors.annotation.annotators import QuarantinedAnnotators
 from streamgp.interactive import LabelRequest, People
 from streamgp.interactive.people import DEFAULT_PEOPLE
 
