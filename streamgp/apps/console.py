@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +68,10 @@ def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
         TimeElapsedColumn(),
     )
     console = Console(file=steady(sys.stderr))
-    with Progress(*columns, console=console, transient=True) as bar:
+    with (
+        Progress(*columns, console=console, transient=True) as bar,
+        cursor_back_while_suspended(sys.stderr),
+    ):
         task = bar.add_task("starting", total=1.0)
         calls = 0
 
@@ -78,6 +82,41 @@ def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
             calls += 1
 
         yield show
+
+
+if sys.platform != "win32":
+
+    @contextlib.contextmanager
+    def cursor_back_while_suspended(stream: TextIO) -> Iterator[None]:
+        """Show the cursor, which rich hides on a terminal, while Ctrl-Z suspends the block."""
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if not in_main_thread or signal.getsignal(signal.SIGTSTP) is not signal.SIG_DFL:
+            yield
+            return
+
+        def write(control: bytes) -> None:
+            with suppress(OSError):  # the terminal was closed
+                os.write(stream.fileno(), control)  # the stream's buffer may be in use
+
+        def suspend(number: int, _frame: FrameType | None) -> None:
+            write(b"\x1b[?25h")
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)  # returns when the program continues
+            signal.signal(number, suspend)
+            write(b"\x1b[?25l")
+
+        signal.signal(signal.SIGTSTP, suspend)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+else:
+
+    @contextlib.contextmanager
+    def cursor_back_while_suspended(stream: TextIO) -> Iterator[None]:  # noqa: ARG001
+        """Do nothing: Windows suspends no programs."""
+        yield
 
 
 class _Steady:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import select
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -20,6 +25,7 @@ from streamgp.apps.console import (
     steady,
     tell,
 )
+from tests.helpers.topics import PATIENCE_S
 
 
 class Terminal(io.StringIO):
@@ -65,6 +71,53 @@ def test_terminal_that_was_closed_is_no_error(monkeypatch: pytest.MonkeyPatch) -
     assert steady(Gone()).write("over") == 4
     with progress() as show:
         show("rooms", 0.5)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows suspends no programs")
+def test_cursor_is_shown_while_a_program_with_a_bar_is_suspended() -> None:
+    screen, terminal = os.openpty()
+    program = (
+        "import sys\n"
+        "from streamgp.apps.console import progress\n"
+        "with progress(every=1) as show:\n"
+        "    show('rooms', 0.5)\n"
+        "    sys.stdin.read()\n"
+    )
+    shown = b""
+
+    def read_until(what: bytes) -> None:
+        nonlocal shown
+        while what not in shown:
+            assert select.select([screen], [], [], PATIENCE_S)[0], f"no {what!r} in {shown!r}"
+            shown += os.read(screen, 10_000)
+        shown = shown.rpartition(what)[2]
+
+    show, hide = b"\x1b[?25h", b"\x1b[?25l"
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stderr=terminal,
+        env={**os.environ, "TERM": "xterm"},
+        process_group=0,  # suspended alone, and not in the group of a session's leader
+    ) as process:
+        assert process.stdin is not None
+        try:
+            read_until(hide)
+            read_until(b"rooms")
+            for _ in range(2):
+                process.send_signal(signal.SIGTSTP)
+                assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+                read_until(show)
+                assert hide not in shown
+                process.send_signal(signal.SIGCONT)
+                read_until(hide)
+            process.stdin.close()
+            read_until(show)
+            assert process.wait() == 0
+        finally:
+            process.kill()
+    os.close(screen)
+    os.close(terminal)
 
 
 def test_data_are_written_out_on_a_terminal_and_as_they_are_elsewhere(
