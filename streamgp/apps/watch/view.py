@@ -5,20 +5,39 @@ from __future__ import annotations
 import select
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from connectors.annotation.feed import TURN_S
 from connectors.storage.snapshots import file_version
-from connectors.topics import AwayError, Outgoing, Place, Reader, TopicName, Topics
+from connectors.topics import (
+    AwayError,
+    BrokerError,
+    LockedOutError,
+    Outgoing,
+    Place,
+    Reader,
+    RefusedError,
+    TopicName,
+    Topics,
+)
 from connectors.wire.record_lines import to_line
 from connectors.wire.signatures import Signatures
-from streamgp.apps.console import Stop, clock_time, number, seen, span, steady, tell
+from streamgp.apps.console import (
+    Stop,
+    clock_time,
+    cursor_back_while_suspended,
+    number,
+    seen,
+    span,
+    steady,
+    tell,
+)
 from streamgp.apps.deployment.answer_keys import signatures_of
 from streamgp.apps.deployment.contents import InputProgress, warning_of
 from streamgp.apps.deployment.deployment import Deployment, visit
@@ -33,6 +52,8 @@ from streamgp.report.tables import amount, percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+T = TypeVar("T")
 
 
 _WIDTH = 50
@@ -349,13 +370,19 @@ class Follower:
 
     def _around(self) -> Around:
         there, inputs = self._deployment, self._inputs
-        inputs.look()
+        try:
+            inputs.look()
+            troubles = inputs.troubles()
+        except (LockedOutError, RefusedError):
+            raise
+        except BrokerError as error:
+            raise AwayError(str(error)) from error
         return Around(
             url=there.url,
             group=there.group,
             n_workers=inputs.n_workers,
             lags={place: each.n_waiting for place, each in inputs.backlog.items()},
-            troubles=inputs.troubles(),
+            troubles=troubles,
         )
 
 
@@ -363,6 +390,24 @@ class Follower:
 
 
 _PATIENCE_S = 0.2
+
+
+class _Outage:
+    """Reports, once each, that the broker is away and that it is back."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._is_away = False
+
+    def go_on(self, error: AwayError) -> None:
+        if not self._is_away:
+            self._say(f"{error}; waiting for it")
+        self._is_away = True
+
+    def end(self) -> None:
+        if self._is_away:
+            self._say("the broker is back")
+        self._is_away = False
 
 
 def watch_deployment(
@@ -394,20 +439,46 @@ def show_once(follower: Follower, interval_s: float, stop: Callable[[], bool]) -
 
 
 def show_live(follower: Follower, interval_s: float, stop: Callable[[], bool]) -> None:
+    """Show the view again and again; wait for a broker that is away."""
     if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the shell, `>&-`
-        while not stop():
-            _read_for(follower, interval_s, stop)
+        for view in _views(follower, follower.text, interval_s, stop, tell):
             if follower.caught_up:
-                click.echo(follower.text() + "\n")
+                click.echo(view + "\n")
         return
     from rich.console import Console
     from rich.live import Live
 
     console = Console(file=steady(sys.stdout))
-    with Live(follower.picture(), console=console, auto_refresh=False) as live:
-        while not stop():
+
+    def say(line: str) -> None:  # above the view, into which another stream would write
+        console.print(printable(line), markup=False, highlight=False)
+
+    with (
+        Live(follower.picture(), console=console, auto_refresh=False) as live,
+        cursor_back_while_suspended(sys.stdout),
+    ):
+        for picture in _views(follower, follower.picture, interval_s, stop, say):
+            live.update(picture, refresh=True)
+
+
+def _views(
+    follower: Follower,
+    view: Callable[[], T],
+    interval_s: float,
+    stop: Callable[[], bool],
+    say: Callable[[str], None],
+) -> Iterator[T]:
+    """Read on and yield a view in every interval, none while the broker is away."""
+    outage = _Outage(say)
+    while not stop():
+        try:
             _read_for(follower, interval_s, stop)
-            live.update(follower.picture(), refresh=True)
+            now = view()
+        except AwayError as error:
+            outage.go_on(error)
+        else:
+            outage.end()
+            yield now
 
 
 def _read_for(follower: Follower, seconds: float, stop: Callable[[], bool]) -> None:
@@ -432,7 +503,7 @@ def print_records(
     if sys.stdout is None:
         raise click.ClickException("standard output is closed; let the records go somewhere")
     out, is_terminal = sys.stdout.buffer, sys.stdout.isatty()
-    is_away = False
+    outage = _Outage(tell)
     with closing(topics.reader((topic,), from_end=not from_start)) as reader:
         while not stop() and not (once and reader.caught_up):
             try:
@@ -440,13 +511,10 @@ def print_records(
             except AwayError as error:
                 if once:
                     raise
-                if not is_away:
-                    tell(f"{error}; waiting for it")
-                is_away, records = True, []
+                outage.go_on(error)
+                records = []
             else:
-                if is_away:
-                    tell("the broker is back")
-                is_away = False
+                outage.end()
             for record in records:
                 outgoing = Outgoing(
                     topic=topic, key=record.key, value=record.value, headers=record.headers

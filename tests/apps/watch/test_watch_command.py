@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import re
 import time
+from contextlib import closing
 from pathlib import Path
 from shlex import quote
 
 import pytest
 from rich.console import Console
 
-from connectors.topics import BrokerError
+from connectors.topics import BrokerError, RefusedError
 from connectors.wire.codec import encode
 from streamgp.apps.console import span
 from streamgp.apps.deployment import deployment as visiting
@@ -274,14 +275,15 @@ def test_without_a_terminal_it_is_printed_in_every_interval(
     assert printed.count("workers") >= 2
 
 
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_on_a_terminal_it_is_drawn_again_and_again(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    screen = Terminal()
+    screen = Screen()
     monkeypatch.setattr("sys.stdout", screen)
     for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "50")):
         monkeypatch.setenv(name, value)
@@ -347,6 +349,46 @@ def test_broker_that_is_gone_ends_it_with_its_own_status(
     monkeypatch.setattr(small.topics, "n_members", gone)
     result = small.call("watch", "--once")
     assert (result.exit_code, result.stderr) == (75, "Error: broker does not answer\n")
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_live_view_waits_for_a_broker_that_is_away_and_says_so(
+    small: Small,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_terminal: bool,
+) -> None:
+    with_history(small)
+    away = BrokerError("broker one:9092 did not answer in time")
+    refused = RefusedError("no right to describe group streamgp")
+    answers = iter([1, 1, 2, away, away, 3, refused])
+
+    def n_members(_group: str) -> int:
+        answer = next(answers)
+        if isinstance(answer, BrokerError):
+            raise answer
+        return answer
+
+    screen = Screen() if is_terminal else io.StringIO()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(small.topics, "n_members", n_members)
+    with (
+        visit(small.config_file) as deployment,
+        closing(Follower(deployment, from_start=True)) as follower,
+    ):
+        while not follower.caught_up:
+            follower.read_on(0.0)
+        with pytest.raises(RefusedError):
+            show_live(follower, 0.01, lambda: False)
+    shown = screen.getvalue()
+    words = "broker one:9092 did not answer in time; waiting for it", "the broker is back"
+    if is_terminal:  # above the view
+        assert [shown.count(f"{line}\n") for line in words] == [1, 1]
+    else:
+        assert capsys.readouterr().err == "{}\n{}\n".format(*words)
+    # A terminal is drawn once more at the end.
+    assert [*dict.fromkeys(re.findall(r"(\d) in group", shown))] == ["1", "2", "3"]
 
 
 def test_directory_of_topics_can_be_watched(
