@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from connectors.topics import BrokerError, Outgoing, Writer
+from connectors.topics import BrokerError, Outgoing, RefusedError, Writer
 
 PAUSE_S = 1.0
 """Seconds between two attempts to send."""
@@ -37,7 +37,7 @@ class AnswerSender:
         self._pause_s = pause_s
         self._news = threading.Condition()
         self._unsent: deque[tuple[Outgoing, Callable[[], None] | None]] = deque()
-        self._trouble: str | None = None
+        self._trouble: BrokerError | None = None
         self._failure: BaseException | None = None
         self._is_done = False
         self._gives_up = False
@@ -58,7 +58,13 @@ class AnswerSender:
         """The current problem with the broker, None if there is none."""
         with self._news:
             self._check()
-            return self._trouble
+            return None if self._trouble is None else str(self._trouble)
+
+    @property
+    def refusal(self) -> RefusedError | None:
+        """The current problem if the broker refuses the records, as it will again."""
+        with self._news:
+            return self._trouble if isinstance(self._trouble, RefusedError) else None
 
     def send(self, record: Outgoing, on_safe: Callable[[], None] | None = None) -> None:
         """Take a record.
@@ -116,7 +122,7 @@ class AnswerSender:
             return
         except BrokerError as error:
             with self._news:
-                self._trouble = str(error)
+                self._trouble = error
         finally:
             # Before the pause: it flushes, and after that all would often be written twice.
             if writer is not None:

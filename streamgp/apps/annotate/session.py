@@ -272,11 +272,14 @@ class Answering:
         Raises
         ------
         LockedOutError, RefusedError
-            If the topics can no longer be read, and waiting would not help.
+            If the topics can no longer be read, or answers not be written, and waiting would not
+            help.
 
         """
         with self._face as face:
             while not should_stop():
+                if (refusal := self._sender.refusal) is not None:
+                    raise refusal
                 self._read_on()
                 self._choose()
                 view = self._view()
@@ -489,7 +492,7 @@ def by_hand(
         )
         sender = AnswerSender(lambda: topics.writer(PROGRAM))
         face = open_face()
-        refusal: str | None = None
+        refusal: Exception | None = None
         with closing(sender), Stop() as stop:
             answering = Answering(topics, session, face, sender)
             try:
@@ -497,16 +500,17 @@ def by_hand(
             except LockedOutError as error:
                 answering.lost = str(error)
             except (RefusedError, UnclearLineError) as error:
-                refusal = " ".join(str(error).split())
+                refusal = error
             n_open = answering.n_open()
             n_unsent = sender.finish(SOON_S)
-            if n_unsent:
+            if n_unsent and sender.refusal is None:
                 n = number(n_unsent, "answer")
                 tell(f"sending {n}, for {SEND_FOR_S:.0f} s at most")
                 n_unsent = sender.finish(SEND_FOR_S)
+            refusal = refusal or sender.refusal
             answering.close()
         tell(f"{number(answering.n_answered, 'answer')} given; {number(n_open, 'question')} left")
-        lost = refusal or answering.lost
+        lost = answering.lost if refusal is None else str(refusal)
         if n_unsent:
             lost = lost or sender.trouble or "the broker is lost"
             lost += f"; {number(n_unsent, 'answer')} not sent, the questions come again"

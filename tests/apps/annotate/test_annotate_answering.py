@@ -85,6 +85,7 @@ class Straight:
 
     n_unsent = 0
     trouble = None
+    refusal = None
 
     def __init__(self, topics: Any) -> None:
         self._writer = topics.writer("annotate")

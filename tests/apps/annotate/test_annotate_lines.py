@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from connectors.annotation.open_questions import Question
+from connectors.annotation.sender import AnswerSender
 from connectors.topics import BrokerError, LockedOutError, RefusedError
 from streamgp.apps.annotate import question_view as looks
 from streamgp.apps.annotate.commands import line_of
@@ -20,6 +21,7 @@ from streamgp.apps.annotate.question_view import View
 from streamgp.cli.annotate import login_name
 from streamgp.common.printable import printable
 from tests.helpers.deskwork import Broken, Town, annotate, challenge, program, view
+from tests.helpers.topics import wait_until
 
 CONFIG = 'broker = "file://topics"\n'
 
@@ -256,6 +258,29 @@ def test_answers_that_cannot_be_sent_are_reported_with_a_status_of_their_own(
         "Error: the broker does not answer; 1 answer not sent, the questions come again",
     ]
     assert answers(town) == []
+
+
+@pytest.mark.parametrize("lines", ["n den\nden\nden\n", "n den\n"])
+def test_first_answer_that_may_not_be_written_ends_it(
+    lines: str, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it is the last one."""
+    broken = Broken(town.topics)
+    broken.writes_fail, broken.error = True, RefusedError
+    monkeypatch.setattr("streamgp.apps.deployment.deployment.open_topics", lambda _config: broken)
+    send = AnswerSender.send
+
+    def send_and_wait(sender: AnswerSender, *arguments: Any) -> None:
+        send(sender, *arguments)
+        wait_until(lambda: sender.trouble is not None)
+
+    monkeypatch.setattr(AnswerSender, "send", send_and_wait)
+    result = annotate(lines=lines)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        "1 answer given; 2 questions left",
+        "Error: the broker does not answer; 1 answer not sent, the questions come again",
+    ]
 
 
 def test_broker_that_is_away_at_the_start_is_reported_in_one_line(

@@ -6,7 +6,7 @@ import pytest
 
 from connectors.annotation.sender import AnswerSender
 from connectors.memory import MemoryTopics
-from connectors.topics import BrokerError, Outgoing
+from connectors.topics import BrokerError, Outgoing, RefusedError
 from tests.helpers.deskwork import Broken
 from tests.helpers.topics import wait_until
 
@@ -42,13 +42,20 @@ def test_records_wait_while_the_broker_is_away_and_go_when_it_is_back() -> None:
     courier.send(outgoing(0))
     wait_until(lambda: courier.trouble is not None)
     assert courier.trouble == "the broker\ndoes not answer"
+    assert courier.refusal is None
     courier.send(outgoing(1))
     assert courier.n_unsent == 2
     topics.writes_fail = False
     wait_until(lambda: courier.n_unsent == 0)
     assert courier.trouble is None
+    topics.writes_fail, topics.error = True, RefusedError
+    courier.send(outgoing(2))
+    wait_until(lambda: courier.refusal is not None)
+    topics.writes_fail = False
+    wait_until(lambda: courier.n_unsent == 0)
+    assert courier.refusal is None
     assert courier.finish(20.0) == 0
-    assert values(topics.topics) == [b"0", b"1"]
+    assert values(topics.topics) == [b"0", b"1", b"2"]
 
 
 def test_writer_that_fails_on_the_way_is_replaced() -> None:
