@@ -45,6 +45,15 @@ def test_a_label_never_met_is_in_no_set_and_the_first_sets_hold_all():
     assert sets.coverage == 0.5
 
 
+def test_a_label_never_met_is_in_no_set_however_many_there_are():
+    sets, known = PredictionSets(alpha=0.3, step=0.001, window=20), {"a": 0.75, "b": 0.25}
+    for _ in range(20):
+        sets.update("never met", known)
+        assert sets.coverage == 0.0
+    sets.update("a", known)
+    assert sets.coverage == 1.0 / 21.0
+
+
 def test_sets_of_a_better_classifier_are_smaller():
     stream = list(datasets.GaussianClasses(seed=1).take(600))
     model, knowing, guessing = GaussianNB(), PredictionSets(), PredictionSets()

@@ -109,4 +109,5 @@ class PredictionSets(base.Base):
         rank = math.ceil((1.0 - self._alpha) * (n + 1))
         if rank > n:  # every known label
             return 1.0
-        return self._sorted[rank - 1] if rank > 0 else -math.inf
+        # At most 1: a label never met, whose nonconformity is infinite, is in no set.
+        return min(self._sorted[rank - 1], 1.0) if rank > 0 else -math.inf
