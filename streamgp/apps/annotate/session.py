@@ -115,6 +115,9 @@ class Subscription:
         The usual values of each class; likewise.
     trouble
         Why the topics cannot be read at the moment, None if they can.
+    overtaken
+        Other answers of the annotator, from another session, that count instead of those given
+        here: to the same questions, and earlier in the topic.
 
     Raises
     ------
@@ -123,8 +126,9 @@ class Subscription:
 
     """
 
-    # _feed   None while the broker is lost
-    # _given  the last answers: a rebuilt inbox knows them before the topic returns them
+    # _feed      None while the broker is lost
+    # _given     the last answers: a rebuilt inbox knows them before the topic returns them
+    # _unwritten those of them that the topic has not returned yet, by key and id
     def __init__(
         self, topics: Topics, settings: SessionSettings, clock: Callable[[], float]
     ) -> None:
@@ -132,7 +136,9 @@ class Subscription:
         self._topics = topics
         self._settings = settings
         self._clock = clock
+        self.overtaken: list[Answer] = []
         self._given: deque[tuple[Answer, float]] = deque(maxlen=N_KEPT)
+        self._unwritten: dict[tuple[str | None, str], Answer] = {}
         self._retry_at = 0.0
         self._feed: TopicFeed | None = None
         self._begin()
@@ -177,6 +183,7 @@ class Subscription:
     def keep(self, answer: Answer, at: float) -> None:
         """Keep an answer that was given here, for a rebuilt inbox."""
         self._given.append((answer, at))
+        self._unwritten[answer.key, answer.answer_id] = answer
 
     def close(self) -> None:
         if self._feed is not None:
@@ -215,6 +222,10 @@ class Subscription:
                     self.averages.learn(message)
             elif isinstance(message, TakenBack) and message.event_id is None:
                 self.averages.forget(message.key)
+            elif isinstance(message, Answer) and message.annotator == self._settings.annotator:
+                given = self._unwritten.pop((message.key, message.answer_id), message)
+                if message.y != given.y:
+                    self.overtaken.append(message)
 
 
 class Answering:
@@ -304,6 +315,12 @@ class Answering:
     def _read_on(self) -> None:
         # After an answer the annotator does not wait while there are further questions.
         self._live.read_on(LOOK_S if self._is_empty else 0.0)
+        while self._live.overtaken:
+            answer = self._live.overtaken.pop(0)
+            self._add_note(
+                f"event {printable(answer.event_id)}: {_shown(answer.y)} counts, which another "
+                "session with your name answered first"
+            )
         if self._live.trouble is not None and self._question is not None:
             self._question = None
             self._face.question_ended()
@@ -332,7 +349,10 @@ class Answering:
         for label in self._live.inbox.timeline.classes(request.key):
             warning = self._hidden.warning(label)
             if warning is not None:
-                self._note = warning if self._note is None else f"{self._note}\n{warning}"
+                self._add_note(warning)
+
+    def _add_note(self, line: str) -> None:
+        self._note = line if self._note is None else f"{self._note}\n{line}"
 
     def _view(self) -> View:
         question, live = self._question, self._live
@@ -444,9 +464,8 @@ class Answering:
             return
         self._question = undone.question
         y = undone.answer.y
-        what = "don't know" if y is None else shown_label(y)
         about = printable(undone.answer.event_id)
-        self._note = f"taken back: {what}, about event {about}"
+        self._note = f"taken back: {_shown(y)}, about event {about}"
         if undone.message is not None:
             self._send(undone.message, undone.question.partition)
 
@@ -454,6 +473,10 @@ class Answering:
         record = self._outbound.message(answer, partition)  # refused if its key was removed
         self._live.keep(answer, self._clock())
         self._sender.send(record)
+
+
+def _shown(y: Label | None) -> str:
+    return "don't know" if y is None else shown_label(y)
 
 
 SOON_S = 1.0

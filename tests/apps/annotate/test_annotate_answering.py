@@ -442,3 +442,39 @@ def test_learned_examples_are_what_was_said() -> None:
     lines = [m for m in town.said("consensus") if isinstance(m, LabelledExample)]
     assert [(line.event_id, line.y) for line in lines][:2] == [("e1", "den"), ("e2", "den")]
     assert all(isinstance(a, Answer) and a.annotator == "ann" for a in town.said("answers"))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_answer_in_place_of_which_another_session_has_answered_is_told(is_first: bool) -> None:
+    """Both have the same id, so the worker takes the first one and drops the other."""
+    town = town_with_events(2)
+
+    def elsewhere() -> None:
+        town.put(
+            Answer(
+                answer_id="e1/label/answer/ann/1",
+                request_id="e1/label",
+                event_id="e1",
+                key="k",
+                y="hall",
+                annotator="ann",
+                answered_at=town.clock.now,
+            )
+        )
+
+    def steps() -> Iterator[Step]:
+        if is_first:
+            elsewhere()  # after the last look at the topics
+        yield label("den")
+        yield town.work if is_first else elsewhere
+        yield None
+
+    person = Person()
+    person._steps = steps()
+    sit(town, person)
+    note = "event e1: den"
+    if is_first:
+        note += "\nevent e1: hall counts, which another session with your name answered first"
+    assert person.notes() == [note]
+    town.work()
+    assert [line.y for line in town.said("consensus")] == ["hall" if is_first else "den"]
