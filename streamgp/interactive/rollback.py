@@ -343,6 +343,8 @@ class Rollback:
             deadlines.clear(added.event.event_id)
             memory.forget(added)
         for record, saved, at, number in reversed(self._touched):
+            if record.serial > n_added:
+                continue  # it was added by this input, and is forgotten by now
             memory.restore(record, saved)
             if at is None or number is None:
                 deadlines.clear(record.event.event_id)

@@ -29,7 +29,7 @@ from streamgp.interactive import (
 )
 from streamgp.interactive.consensus_log import HeldLines
 from streamgp.interactive.rollback import FULL_CREDIT, REBUILD, SAVE_EVERY, CallJournal
-from streamgp.query import AlwaysAsk
+from streamgp.query import AlwaysAsk, NeverAsk, RecentEventsAsk
 from streamgp.query.skeptical_base import Skeptical
 from tests.interactive.scripted import ScriptedLearner, ScriptedTalk
 
@@ -240,6 +240,20 @@ def test_an_input_can_be_undone_once_and_no_earlier_one():
         change_nothing()
         assert loop.reject_last(ValueError("again"), "encode") is None
         assert loop.knows(f"e{number}")
+
+
+def test_an_event_that_is_asked_about_in_a_review_written_late_can_be_undone():
+    model = SkepticalClassifier(
+        GPClassifier(), query=NeverAsk(), reservoir=RecentEventsAsk("rand", every=1, size=1), seed=1
+    )
+    loop = InteractiveLoop(model, answer_horizon_s=100.0)
+    loop.on_event(event(0), 0.0, written_at=50.0)
+    before = loop.parts()["head"]
+    _, request = loop.on_event(event(1), 1.0, written_at=50.0)
+    assert request.event_id == "e1"
+    [rejected] = loop.reject_last(ValueError("too long"), "encode")
+    assert rejected.subject == "e1"
+    assert loop.parts()["head"] == {**before, "credit": FULL_CREDIT - REBUILD}
 
 
 def test_a_key_whose_only_event_is_undone_was_never_there():
