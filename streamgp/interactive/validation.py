@@ -268,6 +268,9 @@ def flaw_of_keeping(x: object) -> str | None:
         plain_features(x)
     except (ValueError, TypeError) as error:
         return str(error)
+    for text in (*x, *x.values()):
+        if isinstance(text, str) and not _is_text(text):
+            return f"only features of valid Unicode can be saved, got {text!r}"
     return None
 
 

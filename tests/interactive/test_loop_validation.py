@@ -15,6 +15,7 @@ from streamgp.interactive.validation import (
     as_label,
     flaw_of_answer,
     flaw_of_event,
+    flaw_of_keeping,
     is_finite,
     rejected,
 )
@@ -81,6 +82,8 @@ def test_half_a_surrogate_pair_is_rejected_wherever_it_stands():
         Event(event_id="e", x={}, occurred_at=0.0, y=broken),
     ):
         assert "ud800" in flaw_of_event(event)
+    for x in ({broken: 1.0}, {"place": broken}):
+        assert "ud800" in flaw_of_keeping(x)
     message = rejected(broken, broken, "malformed", "why", 0.0)
     assert (message.subject, message.key) == (repr(broken), None)
 
