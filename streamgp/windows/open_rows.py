@@ -116,7 +116,7 @@ class OpenRows:
         """
         n = len(self.times)
         is_latest = not n or at > self.times[-1]
-        place = n if is_latest else self._place_of(at, row, label)
+        place = n if is_latest else self._place_of(at, row, label, aside)
         if place is None:
             rejected["repeated"] += 1
             return
@@ -284,22 +284,34 @@ class OpenRows:
         else:
             self._numbers.setdefault(name, array("d", [nan]) * n).insert(place, number)
 
-    def _place_of(self, at: int, row: Mapping[str, Any], label: Any) -> int | None:
+    def _place_of(
+        self, at: int, row: Mapping[str, Any], label: Any, aside: frozenset[str]
+    ) -> int | None:
         """Return the place of a row that is not the latest, None if it is there already."""
         low, high = bisect_left(self.times, at), bisect_right(self.times, at)
         if low == high:
             return low
-        names = sorted([*self._numbers, *self._texts])
-        new = [_ordered(value) for value in (*map(row.get, names), plain_label(label))]
+        # With those that are new, unless there are too many: no other row has a value there.
+        is_full = len(self._numbers) + len(self._texts) >= MOST_CHANNELS
+        found = (name for name in row if isinstance(name, str) and name not in aside)
+        names = sorted({*self._numbers, *self._texts, *(() if is_full else found)})
+        kept = (self._kept(name, row.get(name)) for name in names)
+        new = [_ordered(value) for value in (*kept, plain_label(label))]
         there = [
             [_ordered(value) for value in (*(self._at(name, i) for name in names), self.labels[i])]
             for i in range(low, high)
         ]
         return None if new in there else low + bisect_left(there, new)
 
+    def _kept(self, name: str, value: Any) -> Any:
+        """Return what a column keeps of a value; the value itself if there is no such column."""
+        if name in self._numbers:
+            return _number(value)
+        return _text(value) if name in self._texts else value
+
     def _at(self, name: str, i: int) -> Any:
-        column = self._numbers.get(name)
-        return self._texts[name][i] if column is None else column[i]
+        column = self._numbers.get(name, self._texts.get(name))
+        return None if column is None else column[i]
 
 
 def unpacked(data: bytes) -> State:

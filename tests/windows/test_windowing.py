@@ -3,7 +3,7 @@
 import json
 import sys
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import pairwise
+from itertools import pairwise, permutations
 from random import Random
 from zoneinfo import ZoneInfo, reset_tzpath
 
@@ -230,6 +230,27 @@ def test_ties_are_ordered_by_value_and_repeats_count_once():
         assert windows.rejected == {"repeated": 1}
     assert all(each == found[0] for each in found)
     assert found[0]["n_rows"] == 3
+
+
+def test_a_row_that_adds_a_column_repeats_none_of_the_same_time():
+    rows = [row(1.0, v=5.0), row(1.0, v=5.0, w=1.0), row(1.0, v=5.0, u=2.0)]
+    for order in permutations(rows):
+        windows = Windows(10.0, features=["mean"], by="key")
+        [window] = run(windows, order)
+        assert window["x"] == {"v.mean": 5.0, "w.mean": 1.0, "u.mean": 2.0}
+        assert window["n_rows"] == 3
+        assert not windows.rejected
+
+
+def test_rows_of_which_the_same_is_kept_repeat_each_other():
+    windows = Windows(10.0, features=["mean"], by="key")
+    rows = [row(1.0, v=5.0), row(1.0, v="five"), row(1.0, v=[5.0]), row(1.0, v="5", u=[])]
+    [window] = run(windows, rows)
+    assert (window["n_rows"], windows.rejected["repeated"]) == (2, 2)
+    wide = row(1.0, **{f"c{n}": float(n) for n in range(MOST_CHANNELS)})
+    windows = Windows(10.0, features=["mean"], by="key")
+    [window] = run(windows, [wide, wide])
+    assert (window["n_rows"], windows.rejected["repeated"]) == (1, 1)
 
 
 def test_a_window_has_the_label_of_most_of_its_rows():
