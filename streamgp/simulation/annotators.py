@@ -563,7 +563,8 @@ class AwayAnnotator:
     def __init__(self, annotator: NamedAnnotator, hours: Sequence[tuple[float, float]]) -> None:
         self.name = _name(annotator)
         self.annotator = annotator
-        for span in check_several("hours", hours, "pairs of hours"):
+        hours = check_several("hours", hours, "pairs of hours")
+        for span in hours:
             if not _is_span(span):
                 raise ValueError(
                     "hours must be pairs of two different hours from 0 to 24, such as (7, 9), got "
@@ -716,7 +717,7 @@ class AnnotatorPanel:
         found = turns[bisect_right(self._limits, draw(self._seed, request, "panel"))]
         if isinstance(request, Challenge) or found.name not in request.excluded:
             return found
-        shares = self.shares or [1.0] * len(turns)
+        shares = [1.0] * len(turns) if self.shares is None else self.shares
         pairs = zip(turns, shares, strict=True)
         others = [(one, share) for one, share in pairs if one.name not in request.excluded]
         if not others:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -260,6 +261,13 @@ def test_an_absent_annotator_answers_on_return_unless_it_is_too_late(
     answer = person.answer(request, "a", now)
     found = None if answer is None else answer.answered_at / HOUR
     assert found == (None if answered_at_h is None else pytest.approx(answered_at_h))
+
+
+@pytest.mark.parametrize("make", [np.array, iter])
+def test_spans_of_hours_may_come_as_an_array_or_one_by_one(make):
+    person = AwayAnnotator(SimulatedAnnotator(seed=1), make([(7, 9), (18, 23)]))
+    answers = [person.answer(label_request(), "a", hour * HOUR) for hour in (6.0, 10.0)]
+    assert [answer.answered_at for answer in answers] == [7.0 * HOUR, 18.0 * HOUR]
 
 
 @pytest.mark.parametrize("hours", [[], [(7, 7)], [(-1, 3)], [(3, 25)], ["7-9"], (7, 9)])

@@ -178,9 +178,12 @@ def test_shares_that_are_no_numbers_are_refused(shares):
 
 
 def test_shares_may_be_an_array():
-    assert names(AnnotatorPanel(people("ann", "bob"), np.array([1.0, 5.0]), seed=1), MANY) == names(
-        AnnotatorPanel(people("ann", "bob"), [1.0, 5.0], seed=1), MANY
+    requests = [*MANY, *(replace(request, excluded=("ann",)) for request in MANY[:50])]
+    array, listed = (
+        AnnotatorPanel(people("ann", "bob", "eve"), shares, seed=1)
+        for shares in (np.array([1.0, 5.0, 2.0]), [1.0, 5.0, 2.0])
     )
+    assert names(array, requests) == names(listed, requests)
 
 
 ROOMS = [1, 2, 3, 4]
