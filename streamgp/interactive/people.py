@@ -87,8 +87,9 @@ class People:
     def __post_init__(self) -> None:
         for name in ("owners", "quarantine"):
             check_flag(name, getattr(self, name))
-        for name in _NAMES:
-            check_several(name, getattr(self, name), "names")
+        for name in _NAMES:  # given as any iterable, which may be one that ends
+            names = frozenset(check_several(name, getattr(self, name), "names"))
+            object.__setattr__(self, name, names)
         for name in ("overlap", "repeat"):
             check_rate(name, getattr(self, name))
         if self.overlap + self.repeat > 1.0:

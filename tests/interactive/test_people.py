@@ -198,3 +198,5 @@ def test_rules_are_what_their_state_says():
     )
     assert People.of(rules.state()) == rules
     assert People().state() == {}
+    for supervisors in (["eve"], iter(["eve"])):
+        assert People(supervisors=supervisors) == People(supervisors=frozenset(["eve"]))
