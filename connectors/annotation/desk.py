@@ -219,6 +219,8 @@ class AnnotationDesk:
             When it was written to the topic, POSIX seconds.
 
         """
+        if self._inbox.is_forgotten(message.key, at):
+            return
         if isinstance(message, Prediction):
             if message.decision.ask:
                 event = (message.key, message.event_id)

@@ -152,7 +152,7 @@ class AnnotationInbox:
             When it was written to the topic, POSIX seconds.
 
         """
-        if message.key in self._forgotten and at <= self._forgotten[message.key]:
+        if self.is_forgotten(message.key, at):
             return
         if isinstance(message, LabelRequest | Challenge):
             delayed_s = max(0.0, at - message.requested_at)
@@ -175,6 +175,10 @@ class AnnotationInbox:
         elif isinstance(message, Expired | Cancel):
             why = message.why if isinstance(message, Cancel) else None
             self._waiting.end(message.key, message.request_id, at=at, why=why)
+
+    def is_forgotten(self, key: str | None, at: float) -> bool:
+        """Return whether what was written about a key at a time is forgotten."""
+        return at <= self._forgotten.get(key, -inf)
 
     def forget(self, key: str | None, at: float) -> None:
         """Forget everything about a key that was written up to a time, already read or not."""

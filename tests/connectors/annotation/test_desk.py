@@ -15,9 +15,11 @@ from connectors.annotation.annotators import SEEN_S, Progress
 from connectors.annotation.cards import as_json
 from connectors.annotation.desk import N_RESERVE, AnnotationDesk
 from connectors.annotation.own_answers import CannotUndoError
+from connectors.annotation.question_budget import QuestionBudget
 from connectors.annotation.replies import BadReplyError, CardGoneError, DifferentBodyError, Reply
 from connectors.wire.codec import decode, encode
-from streamgp.base import Decision, Neighbour
+from streamgp.base import Decision, Neighbour, QuestionsLeft
+from streamgp.budgets import AtMost
 from streamgp.interactive import (
     Answer,
     Cancel,
@@ -820,6 +822,43 @@ def test_a_forgotten_key_leaves_nothing() -> None:
     assert desk.timeline.between("a", 0.0, 1e9) == []
     with pytest.raises(CannotUndoError, match="not known here"):
         desk.undo("ann", "c1", 210.0)
+
+
+def test_what_was_written_before_a_key_was_forgotten_counts_no_more_if_it_is_read_later() -> None:
+    """As after a restart, when it is known from the start which keys were forgotten."""
+    asked, at = request(key="a"), 150.0
+    answered = Answer(
+        request_id="e1/label",
+        event_id="e1",
+        key="a",
+        y="hall",
+        annotator="ann",
+        answered_at=at,
+        answer_id="page/ann/c1",
+    )
+    predicted = Prediction(
+        event_id="e1",
+        key="a",
+        y="hall",
+        proba={"hall": 1.0},
+        n_learned=2,
+        at=100.0,
+        decision=Decision.of(0.9, 0.1, "SkepticalAsk"),
+    )
+    desk = desk_with(keyed=True, budget=QuestionBudget(of_key=AtMost(3)))
+    desk.forget("a", at=200.0)
+    for message in (asked, answered, predicted):
+        desk.take(message, at=at)
+    progress = desk.progress("ann", 210.0, only_key="a")
+    assert (progress.answered, progress.budget_left) == (0, QuestionsLeft(left=3, of=3))
+    with pytest.raises(CannotUndoError, match="not known here"):
+        desk.undo("ann", "c1", 210.0)
+    desk.take(asked, at=210.0)
+    card = desk.next("ann", 220.0)
+    assert card is not None
+    assert card.suggested is None
+    progress = desk.progress("ann", 220.0, only_key="a")
+    assert progress.budget_left == QuestionsLeft(left=2, of=3)
 
 
 def test_an_answer_under_the_id_of_another_annotator_takes_nothing_from_them() -> None:
