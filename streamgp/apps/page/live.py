@@ -70,7 +70,7 @@ class LiveDesk:
 
     # _desk       None until everything has been read for the first time
     # _unsafe     accepted answers that the broker has not confirmed, by id
-    # _recent     the last answers, with their partition, for a desk that is rebuilt
+    # _recent     the last answers, with their partition and time, for a desk that is rebuilt
     # _listeners  events to set when something has changed
     def __init__(
         self,
@@ -92,7 +92,7 @@ class LiveDesk:
         self._outbound = Outbound(SOURCE, keyed=keyed, signatures=signatures)
         self._desk: AnnotationDesk | None = None
         self._unsafe: dict[str, asyncio.Future[None]] = {}
-        self._recent: deque[tuple[Answer, int | None]] = deque(maxlen=_N_KEPT)
+        self._recent: deque[tuple[Answer, int | None, float]] = deque(maxlen=_N_KEPT)
         self._listeners: set[asyncio.Event] = set()
         self._stopping = threading.Event()
         self._reader = threading.Thread(target=self._read, name="page-reader", daemon=True)
@@ -208,7 +208,7 @@ class LiveDesk:
         record = self._outbound.message(answer, accepted.partition)
         future: asyncio.Future[None] = self._loop.create_future()
         self._unsafe[answer_id] = future
-        self._recent.append((answer, accepted.partition))
+        self._recent.append((answer, accepted.partition, self._clock()))
         self._sender.send(record, partial(self._post, partial(self._confirm, answer_id)))
         return future
 
@@ -218,8 +218,8 @@ class LiveDesk:
             future.set_result(None)
 
     def _install(self, desk: AnnotationDesk) -> None:
-        for answer, partition in self._recent:
-            desk.take(answer, partition=partition, at=self._clock())
+        for answer, partition, at in self._recent:
+            desk.take(answer, partition=partition, at=at)  # not if it has been forgotten since
         self._desk = desk
         self.n_read = None
         self.trouble = None

@@ -17,7 +17,7 @@ import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
 from connectors.memory import MemoryTopics
-from connectors.topics import ALL_TOPICS, Topics
+from connectors.topics import ALL_TOPICS, Outgoing, Topics
 from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
@@ -284,6 +284,27 @@ def test_while_the_broker_is_away_nothing_is_confirmed_and_nothing_is_lost(
         assert browser.answer("k/e1/label", "hall", "a1").body["again"]
         assert browser.card()["event_id"] == "e2"
     assert [answer.event_id for answer in answers(topics)] == ["e1"]
+
+
+def test_an_answer_about_a_forgotten_key_stays_forgotten_after_an_outage() -> None:
+    topics = MemoryTopics()
+    write(topics, request("e1"))
+    broken = Broken(topics)
+    with Served(broken) as served:  # type: ignore[arg-type]
+        browser = served.browser()
+        assert browser.answer("k/e1/label", "hall", "a1").status == 200
+        before = served.live.desk
+        assert [past.answer_id for past in before.history("ann", time.time())] == ["a1"]
+        with closing(topics.writer("forget")) as writer:
+            writer.send(Outgoing(topic="consensus", partition=0, key=b"k", value=None))
+            writer.flush()
+        wait_until(lambda: not before.history("ann", time.time()))
+        broken.reads_fail = True
+        wait_until(lambda: served.live.trouble is not None)
+        broken.reads_fail = False
+        wait_until(lambda: served.live.desk is not before)
+        assert served.live.desk.history("ann", time.time()) == []
+        assert served.live.desk.timeline.classes("k") == []
 
 
 @pytest.mark.parametrize("fails", ["reads_fail", "writes_fail"])
