@@ -565,6 +565,10 @@ class AnnotationDesk:
             budget_left=self._budget.left(only_key, now) if is_one else None,
         )
 
+    def n_open(self, now: float) -> int:
+        """Return the number of open questions, of any annotator."""
+        return self._inbox.n_open(now, None)
+
     def others(self, now: float, *, than: str) -> list[str]:
         """Return the other annotators who were active in the last two minutes, by name."""
         return self._counts.others(now, than=than)

@@ -319,7 +319,7 @@ class Page:
                 "ready": live.is_ready,
                 "broker_up": live.trouble is None and live.sending_trouble is None,
                 "unsent_answers": live.n_unsent,
-                "open_questions": 0 if desk is None else desk.progress("", self._clock()).waiting,
+                "open_questions": 0 if desk is None else desk.n_open(self._clock()),
             },
         )
         return Response(text, media_type="text/plain; version=0.0.4")

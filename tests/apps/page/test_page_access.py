@@ -7,6 +7,7 @@ import http.client
 import json
 import logging
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from connectors.memory import MemoryTopics
 from streamgp.apps.page.access import BURST, MAX_BODY, MAX_STREAMS, Door, Rates
 from streamgp.apps.page.invites import Invites
+from tests.helpers.messages import challenge
 from tests.helpers.page_server import Browser, Served, answers, events_of, request, write
 from tests.helpers.topics import wait_until
 
@@ -555,9 +557,11 @@ def test_what_fails_inside_is_reported_without_what_was_said(
 def test_metrics_count_and_name_nobody(served: Served, invites: Invites) -> None:
     browser = person(served, invites)
     browser.answer("k/e1/label", SECRET_LABEL, "a1")
+    write(served.topics, challenge("e9", key="k", at=time.time(), annotator="ann"))
+    wait_until(lambda: browser.get("/api/next").body["progress"]["waiting"] == 3)
     text = browser.get("/metrics").body.decode()
     assert "streamgp_page_answer_seconds_count 1" in text
-    assert "streamgp_page_open_questions 2" in text
+    assert "streamgp_page_open_questions 3" in text
     assert 'route="/api/answers",method="POST",status="200"} 1' in text
     assert "ann" not in text.replace("answer", "")
     assert SECRET_LABEL not in text
