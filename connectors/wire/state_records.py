@@ -684,13 +684,17 @@ class History:
         value = self._value(entity, name, kept)
         if not (isinstance(value, dict) and value.keys() == {N_PIECES}):
             return value
-        names = [f"{name}{PIECES}{n}" for n in range(value[N_PIECES])]
+        wanted = value[N_PIECES]
+        if type(wanted) is not int:
+            flaw = f"the number of its pieces must be an integer, got {wanted!r:.80}"
+            raise self._error("state", kept[0], flaw)
+        names = [f"{name}{PIECES}{n}" for n in range(min(wanted, len(named)))]
         texts = [str(self._value(entity, one, named[one])) for one in names if one in named]
-        if len(texts) != len(names):
-            raise self._error("state", kept[0], f"it must have {len(names)} pieces")
+        if len(texts) != wanted:
+            raise self._error("state", kept[0], f"it must have {wanted} pieces")
         try:
             return msgspec.json.decode("".join(texts))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise self._error("state", kept[0], f"its pieces do not fit: {error}") from None
 
     def _check(self, entity: str, name: str, kept: _Kept, named: Mapping[str, _Kept]) -> None:

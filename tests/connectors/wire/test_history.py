@@ -1,6 +1,7 @@
 """What a worker takes over of the topics `state` and `consensus`, and what it refuses to."""
 
 import json
+import re
 import tracemalloc
 
 import pytest
@@ -353,6 +354,25 @@ def test_a_part_whose_pieces_are_not_all_there_is_no_part():
     for record in rest:
         log.write(record)
     with pytest.raises(HistoryError, match="it must have 10 pieces"):
+        log.history().parts("ann")
+
+
+@pytest.mark.parametrize(
+    ("n_pieces", "pieces", "flaw"),
+    [
+        ("10", [], "the number of its pieces must be an integer, got '10'"),
+        (10**15, ["1"], "it must have 1000000000000000 pieces"),
+        (-1, [], "it must have -1 pieces"),
+        (0, [], "its pieces do not fit: "),
+        (1, ["[" * 100_000], "its pieces do not fit: "),
+    ],
+)
+def test_pieces_that_no_worker_has_written_are_told(n_pieces, pieces, flaw):
+    log = Log()
+    for n, piece in enumerate(pieces):
+        log.write(state("ann", f"head/piece/{n}", piece, 2))
+    log.write(state("ann", "head", {"streamgp.pieces": n_pieces}, 2))
+    with pytest.raises(HistoryError, match=re.escape(flaw)):
         log.history().parts("ann")
 
 
