@@ -542,7 +542,7 @@ def _try_server(
     host = host.strip("[]")
     try:
         plain = socket.create_connection((host, int(port)), timeout=wait_s)
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):  # the latter if no host can have such a name
         return "there is no such host"
     except ConnectionRefusedError:
         return "connection refused"

@@ -121,14 +121,14 @@ def test_a_server_that_sends_clients_to_itself_or_to_one_that_answers_is_enough(
 
 
 def test_a_server_that_sends_clients_where_none_answers_is_told_what_to_correct(probe):
-    with server("no-such-host.invalid:9092", "127.0.0.1:9") as one:
+    with server("no-such-host.invalid:9092", "no..host:9092", "127.0.0.1:9") as one:
         with pytest.raises(BrokerError) as caught:
             probe(one)
         assert type(caught.value) is BrokerError  # it may be the others that are starting
         assert str(caught.value) == (
             f"broker cannot be reached: {one}: it sends clients to no-such-host.invalid:9092 "
-            "(there is no such host), 127.0.0.1:9 (connection refused); correct its "
-            "advertised.listeners"
+            "(there is no such host), no..host:9092 (there is no such host), 127.0.0.1:9 "
+            "(connection refused); correct its advertised.listeners"
         )
 
 
