@@ -383,7 +383,8 @@ def _end(producer: EventProducer, stop: Stop, first: int, limit: int | None, sec
 
 def _cut_by(error: BrokerError | TableError, sender: Sender, first: int, limit: int | None) -> int:
     if isinstance(error, TableError):
-        tell(f"Error: {error} (the rows before it were sent: {first} to {sender.last})")
+        sent = f"the rows before it were sent: {first} to {sender.last}"
+        tell(f"Error: {error} ({sent if sender.last >= first else 'no row was sent'})")
         return WRONG_USE
     tell(
         f"Error: {' '.join(str(error).split())}; rows up to {sender.safe} are safe, "

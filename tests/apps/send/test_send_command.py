@@ -212,6 +212,10 @@ def test_damaged_log_is_an_error_after_what_came_before_it(folder: Folder) -> No
     n = len(folder.events())
     assert n > 1000
     assert result.stderr.splitlines()[-1].endswith(f"(the rows before it were sent: 1 to {n})")
+    result = send("--from", str(n + 1), logs=("rooms.csv.gz",))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].endswith("(no row was sent)")
+    assert len(folder.events()) == n
 
 
 def test_a_log_that_names_no_keys_is_of_one_called_like_it(folder: Folder) -> None:
