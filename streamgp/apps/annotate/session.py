@@ -49,7 +49,7 @@ LOOK_S = 0.1
 """The longest wait for new messages."""
 N_KEPT = 1000
 """Number of recent answers kept here, whether or not the topic has returned them."""
-_RETRY_S = 1.0
+RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,15 +127,13 @@ class Subscription:
     """
 
     # _feed      None while the broker is lost
+    # _retry_at  when to look for it again, on a clock that is never set back
     # _given     the last answers: a rebuilt inbox knows them before the topic returns them
     # _unwritten those of them that the topic has not returned yet, by key and id
-    def __init__(
-        self, topics: Topics, settings: SessionSettings, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, topics: Topics, settings: SessionSettings) -> None:
         self.trouble: str | None = None
         self._topics = topics
         self._settings = settings
-        self._clock = clock
         self.overtaken: list[Answer] = []
         self._given: deque[tuple[Answer, float]] = deque(maxlen=N_KEPT)
         self._unwritten: dict[tuple[str | None, str], Answer] = {}
@@ -166,7 +164,7 @@ class Subscription:
         """
         try:
             if self._feed is None:
-                if self._clock() < self._retry_at:
+                if time.monotonic() < self._retry_at:
                     time.sleep(LOOK_S)
                     return
                 self._begin()
@@ -175,7 +173,7 @@ class Subscription:
             raise
         except BrokerError as error:
             self.trouble = " ".join(str(error).split())
-            self._retry_at = self._clock() + _RETRY_S
+            self._retry_at = time.monotonic() + RETRY_S
             self.close()
         else:
             self.trouble = None
@@ -275,7 +273,7 @@ class Answering:
         self._n_skipped = 0
         self._is_empty = True
         self._idle_at = clock()
-        self._live = Subscription(topics, settings, clock)
+        self._live = Subscription(topics, settings)
 
     def run(self, should_stop: Callable[[], bool]) -> None:
         """Ask until the annotator leaves, or the session must end for another reason.

@@ -206,7 +206,7 @@ class Noted(MemoryTopics):
 @pytest.mark.parametrize("order", get_args(Order))
 def test_annotate_reads_no_topic_but_those_of_the_guide(order):
     topics = Noted()
-    subscription = Subscription(topics, SessionSettings(annotator="ann", order=order), time)
+    subscription = Subscription(topics, SessionSettings(annotator="ann", order=order))
     while subscription.is_behind:
         subscription.read_on(0.0)
     subscription.close()
