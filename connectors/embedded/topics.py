@@ -456,8 +456,8 @@ class EmbeddedWorkerClient(WorkerClient):
 class EmbeddedReader(Reader):
     """Reads topics of an embedded broker; with a group, from where it has committed."""
 
-    # _offsets        next offset of each topic
-    # _goals  the topics' ends when the reader was opened, or looked again
+    # _offsets  next offset of each topic
+    # _goals    the topics' ends when the reader was opened, or looked again
 
     def __init__(
         self, directory: Path, topics: Iterable[TopicName], *, from_end: bool, group: str | None

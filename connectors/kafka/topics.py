@@ -125,7 +125,6 @@ class KafkaTopics(Topics):
         return self._administration.problems()
 
     def warnings(self) -> list[str]:
-        """Return the inputs whose records may be larger than a worker can write, one line each."""
         return self._administration.warnings()
 
     def requests_kept_s(self) -> float:
