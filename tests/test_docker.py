@@ -541,7 +541,10 @@ def test_topics_are_made_once_and_for_all_workers(objects, mapped):
 @pytest.mark.parametrize("status", [0, 1, 2, 75])
 def test_the_job_is_done_once_nothing_is_wrong(objects, tmp_path, status):
     """Something is while the broker cannot be reached, and then there are no topics."""
-    _, container = pod_of(objects["Job", "topics"])
+    job = objects["Job", "topics"]
+    pod, container = pod_of(job)
+    assert pod["restartPolicy"] == "OnFailure"
+    assert job["spec"]["backoffLimit"] > 1000  # days, at five minutes between two tries
     service = {"entrypoint": container["command"], "command": container["args"]}
     done = started_by_shell(service, tmp_path, status)
     assert done.stdout.splitlines() == service["command"]
