@@ -259,6 +259,11 @@ class Connection:
                     f"broker {where} failed to {doing}: no broker with a copy of one of the "
                     f"partitions is up; `streamgp check` says which is down ({brief(error)})"
                 )
+            case kafka_errors.UnknownTopicOrPartitionError():
+                return BrokerError(
+                    f"broker {where} failed to {doing}: a topic is missing, or was deleted "
+                    f"meanwhile; `streamgp check` says which ({brief(error)})"
+                )
             case kafka_errors.NodeNotReadyError():
                 return BrokerError(
                     f"broker {where} did not answer in time to {doing}: it is away, or a quota "

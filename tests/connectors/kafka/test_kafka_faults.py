@@ -567,6 +567,16 @@ def test_a_server_that_is_never_ready_is_away_or_delays_this_client():
     )
 
 
+def test_a_topic_that_was_deleted_meanwhile_is_said_to_be_missing():
+    error = kafka_errors.UnknownTopicOrPartitionError("rooms.state")
+    said = Connection("127.0.0.1:9").broker_error(error, "tell where topics end")
+    assert str(said) == (
+        "broker 127.0.0.1:9 failed to tell where topics end: a topic is missing, or was deleted "
+        "meanwhile; `streamgp check` says which ([Error 3] UnknownTopicOrPartitionError: "
+        "rooms.state)"
+    )
+
+
 def test_limits_of_the_broker_that_no_session_keeps_are_named():
     error = kafka_errors.InvalidSessionTimeoutError()
     said = Connection("127.0.0.1:9").broker_error(error, "read")
