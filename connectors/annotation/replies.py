@@ -143,7 +143,7 @@ def check(reply: Reply) -> None:
         If one cannot be used.
 
     """
-    std, is_number = reply.std, reply.action == "number" or reply.number is not None
+    std, is_number = reply.std, reply.number is not None and reply.label is None
     if std is not None and not (reply.gives_value and is_number and std <= LARGEST_LABEL):
         raise BadReplyError(
             f"std is {std!r}", f"a number above 0, at most {LARGEST_LABEL:.0e}, with action number"

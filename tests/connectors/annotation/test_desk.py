@@ -456,6 +456,7 @@ def test_everything_that_is_known_of_an_answer_goes_with_it() -> None:
             {"label": "x", "std": 1.0},
             "std is 1.0; expected a number above 0, .* with action number",
         ),
+        ({"label": "x", "number": 1.0, "std": 1.0}, "std is 1.0; expected a number above 0"),
         ({"label": "x", "shown": 17 * ("a",)}, "shown is too long; expected at most 16 short"),
     ],
 )
