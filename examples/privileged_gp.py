@@ -7,8 +7,8 @@ Prints:
 
     with response times: 4.6% wrong
     without: 9.9% wrong
-    noise of an answer after 0.5 s: 47
-    noise of an answer after 1.5 s: 8
+    noise of an answer after 0.5 s: 20
+    noise of an answer after 1.5 s: 6
     noise of an answer after 2.5 s: 0
 """
 

@@ -20,7 +20,7 @@ from streamgp.gp.arrays import padded
 from streamgp.gp.latent_noise.batch_ep import Fixed, UnconvergedError
 from streamgp.gp.latent_noise.model import LabelledPoints, LabelModel, explain, fit_labels
 from streamgp.gp.latent_noise.online_ep import OnlineLabels
-from streamgp.gp.latent_noise.tilted_moments import tilted
+from streamgp.gp.latent_noise.tilted_moments import flip_angles, tilted
 from streamgp.kernels import Kernel
 from streamgp.learners.gp_core import default_kernel
 from streamgp.learners.numbering import EventNumbers
@@ -196,10 +196,6 @@ def _frequent(examples: Sequence[LearnedExample]) -> list[int]:
 # a task of its own, against all others.
 
 
-# Labels with more noise tell nothing anyway; the bound keeps the variance finite.
-_LARGEST_LOG = 300.0
-
-
 class PrivilegedTasks:
     """Decision functions and log noise variances of classes, which are numbers here.
 
@@ -253,7 +249,10 @@ class PrivilegedTasks:
         return tilted(y, means, variances).log_z.tolist()  # type: ignore[no-any-return]
 
     def noise_variance(self, privileged: Features | None) -> float:
-        """Expected noise variance `E[exp g]` of a label; the mean over tasks."""
+        """Variance of known noise that flips as many labels, on average over tasks.
+
+        Unlike `E[exp g]` it is finite and small where little is known of `g`.
+        """
         spaces = self.spaces
         if spaces is None:
             return math.exp(self._settings.noise_mean)
@@ -261,8 +260,8 @@ class PrivilegedTasks:
         if by_g is None:
             return math.exp(spaces.model.noise_mean)
         found = [task.g.predict(*by_g) for task in self._tasks if task.g is not None]
-        logs = [min(mean + 0.5 * variance, _LARGEST_LOG) for mean, variance in found]
-        return sum(map(math.exp, logs)) / len(found)
+        means, variances = np.array(found).T
+        return math.tan(flip_angles(means, variances).mean()) ** 2
 
     # --- learning
 
@@ -455,7 +454,7 @@ class PrivilegedCore:
         return self._tasks.log_probabilities(self._columns.vector(x))
 
     def noise_variance(self, privileged: Features | None) -> float:
-        """Expected noise variance `E[exp g]` of a label."""
+        """Noise variance of a label: see `PrivilegedTasks`."""
         return self._tasks.noise_variance(present_features(privileged))
 
     # --- learning

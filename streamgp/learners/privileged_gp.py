@@ -271,7 +271,11 @@ class PrivilegedGPClassifier(base.Classifier):
         self._core, self._classes = core, classes
 
     def noise_one(self, privileged: Features | None) -> float:
-        """Expected noise variance of a label, `E[exp g]`; the decision function has variance 1.
+        """Noise variance of a label; the decision function has variance 1.
+
+        As the variance itself is uncertain, this is the one that flips as many labels: a share
+        `E[atan(s)] / pi` of them, with the standard deviation `s` of the noise. It is `exp(g)` if
+        the log noise variance `g` is known.
 
         Parameters
         ----------

@@ -125,6 +125,30 @@ def tilted(y: Array, means: Array, variances: Array) -> Tilted:
     )
 
 
+def flip_angles(means: Array, variances: Array) -> Array:
+    """Return `E[atan(exp(g / 2))]` for normal `g`: pi times how often noise flips a sign.
+
+    Noise of standard deviation `s` flips the sign of a number that is `N(0, 1)` with probability
+    `atan(s) / pi` (Sheppard). Noise whose variance is known, and is the squared tangent of the
+    angle, flips as many.
+
+    Parameters
+    ----------
+    means, variances
+        Those of `g`, shape (n,).
+
+    Examples
+    --------
+    >>> angles = flip_angles(np.array([0.0, 3.0, 3.0]), np.array([9.0, 0.0, 9.0]))
+    >>> np.round(angles / np.pi, 3), np.round(np.tan(angles) ** 2, 2)
+    (array([0.25 , 0.43 , 0.382]), array([ 1.  , 20.09,  6.67]))
+
+    """
+    g = means[:, None] + np.sqrt(variances)[:, None] * _NODES
+    angles: Array = np.arctan(np.exp(0.5 * np.minimum(g, _LARGEST))) @ np.exp(_LOG_WEIGHTS)
+    return angles
+
+
 def sites(told: Tilted, means: Array, variances: Array) -> tuple[Array, Array, Flags]:
     """Return the Gaussian factors that replace labels, and whether these are finite.
 

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import norm
 
-from streamgp.gp.latent_noise.tilted_moments import sites, tilted
+from streamgp.gp.latent_noise.tilted_moments import flip_angles, sites, tilted
 
 labels = st.sampled_from([-1.0, 1.0])
 means = st.floats(-4.0, 4.0)
@@ -142,3 +142,28 @@ def test_the_papers_figure_takes_exp_g_for_a_standard_deviation():
         assert abs(as_variance - printed) > 0.04
         as_std = np.exp(at(1.0, 1.0, 0.0, 2.0 * np.log(exp_g), 0.0).log_z[0])
         assert as_std == pytest.approx(printed, abs=0.005)
+
+
+# --- how often noise flips a sign
+
+
+@given(st.floats(-10.0, 10.0), st.floats(0.0, 20.0))
+def test_flips_are_an_integral_over_the_noise(m, v):
+    expected = np.arctan(np.exp(0.5 * m))
+    if v > 0.0:
+        expected, _ = quad(
+            lambda z: np.arctan(np.exp(0.5 * (m + np.sqrt(v) * z))) * norm.pdf(z), -12.0, 12.0
+        )
+    assert flip_angles(np.array([m]), np.array([v]))[0] == pytest.approx(expected, rel=1e-5)
+
+
+@given(st.floats(0.0, 1e6))
+def test_noise_of_which_little_is_known_flips_half_as_many_as_a_guess(v):
+    assert flip_angles(np.zeros(1), np.array([v]))[0] == pytest.approx(np.pi / 4.0)
+
+
+@given(st.floats(-900.0, 900.0), st.floats(0.0, 900.0), st.floats(0.0, 1e6))
+def test_more_noise_flips_no_fewer_and_never_more_than_a_guess(m, more, v):
+    few, many = flip_angles(np.array([m, m + more]), np.array([v, v]))
+    assert 0.0 <= few <= many * (1.0 + 1e-12)
+    assert many <= np.pi / 2.0 * (1.0 + 1e-12)
