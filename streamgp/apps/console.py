@@ -19,7 +19,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from types import FrameType
-from typing import Any, NoReturn, TextIO, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeAlias, cast
 
 import click
 
@@ -28,10 +28,11 @@ from streamgp.common.printable import printable
 if sys.platform == "win32":
     import io
     import queue
-    import threading
 else:
     import select
     import termios
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Show: TypeAlias = Callable[[str, float], None]
 
@@ -70,7 +71,7 @@ def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
     console = Console(file=steady(sys.stderr))
     with (
         Progress(*columns, console=console, transient=True) as bar,
-        cursor_back_while_suspended(sys.stderr),
+        cursor_back_while_suspended(console),
     ):
         task = bar.add_task("starting", total=1.0)
         calls = 0
@@ -87,16 +88,17 @@ def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
 if sys.platform != "win32":
 
     @contextlib.contextmanager
-    def cursor_back_while_suspended(stream: TextIO) -> Iterator[None]:
+    def cursor_back_while_suspended(console: Console) -> Iterator[None]:
         """Show the cursor, which rich hides on a terminal, while Ctrl-Z suspends the block."""
         in_main_thread = threading.current_thread() is threading.main_thread()
-        if not in_main_thread or signal.getsignal(signal.SIGTSTP) is not signal.SIG_DFL:
+        is_free = in_main_thread and signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL
+        if console.is_dumb_terminal or not is_free:  # a dumb one keeps its cursor
             yield
             return
 
         def write(control: bytes) -> None:
             with suppress(OSError):  # the terminal was closed
-                os.write(stream.fileno(), control)  # the stream's buffer may be in use
+                os.write(console.file.fileno(), control)  # the stream's buffer may be in use
 
         def suspend(number: int, _frame: FrameType | None) -> None:
             write(b"\x1b[?25h")
@@ -114,7 +116,7 @@ if sys.platform != "win32":
 else:
 
     @contextlib.contextmanager
-    def cursor_back_while_suspended(stream: TextIO) -> Iterator[None]:  # noqa: ARG001
+    def cursor_back_while_suspended(console: Console) -> Iterator[None]:  # noqa: ARG001
         """Do nothing: Windows suspends no programs."""
         yield
 

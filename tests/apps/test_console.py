@@ -120,6 +120,18 @@ def test_cursor_is_shown_while_a_program_with_a_bar_is_suspended() -> None:
     os.close(terminal)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows suspends no programs")
+@pytest.mark.parametrize(("name", "is_default"), [("xterm", False), ("dumb", True)])
+def test_a_dumb_terminal_whose_cursor_nothing_hides_gets_no_escapes_on_suspension(
+    monkeypatch: pytest.MonkeyPatch, name: str, is_default: bool
+) -> None:
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setenv("TERM", name)
+    with progress():
+        assert (signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL) == is_default
+    assert signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL
+
+
 def test_data_are_written_out_on_a_terminal_and_as_they_are_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -455,7 +455,7 @@ def show_live(follower: Follower, interval_s: float, stop: Callable[[], bool]) -
 
     with (
         Live(follower.picture(), console=console, auto_refresh=False) as live,
-        cursor_back_while_suspended(sys.stdout),
+        cursor_back_while_suspended(console),
     ):
         for picture in _views(follower, follower.picture, interval_s, stop, say):
             live.update(picture, refresh=True)
