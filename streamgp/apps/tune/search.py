@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import click
+import numpy as np
 from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 
+from connectors.broker import Received
 from connectors.storage.snapshots import state_error
 from streamgp.apps.console import DONE, INTERRUPTED, Show, aligned, number, progress, tell
 from streamgp.apps.recorded_logs import RepeatedLog
+from streamgp.apps.replay.run import ReplaySink
 from streamgp.apps.replay.seeds import play_seed, seeded
 from streamgp.apps.tune import MOST
 from streamgp.apps.tune.scoring import (
@@ -32,6 +35,7 @@ from streamgp.config.templates import toml
 from streamgp.evaluation import RunStatistics
 from streamgp.features import Columns
 from streamgp.gp.cholesky import NotPositiveDefiniteError
+from streamgp.interactive.messages import Event, Input, Message, Prediction
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.query.skeptical_base import scaling_for
@@ -120,7 +124,17 @@ FACTORS_OF_C = (0.5, 2.0, 4.0)
 # Days that a key must span, on average, for a proposal of questions a day.
 _FEWEST_DAYS = 2.0
 _TITLES = ["length scale", "noise variance", "accuracy", "log loss", "asks", "µs per event", ""]
-_REPLAYED_TITLES = ["length scale", "noise variance", "accuracy", "questions", "worth", ""]
+_REPLAYED_TITLES = [
+    "length scale",
+    "noise variance",
+    "accuracy",
+    "difference",
+    "questions",
+    "worth",
+    "",
+]
+# So few that they hardly depend on each other, so many that their spread is known.
+_N_BLOCKS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,24 +143,25 @@ class Replayed:
 
     Parameters
     ----------
-    n_scored
-        Number of predictions that count in the accuracy: of events whose truth is known.
+    hits
+        For each event whose truth is known, in order, the share of replays that predicted it.
     n_questions
         Number of label requests and challenges.
 
     Examples
     --------
-    >>> replayed = Replayed(
-    ...     n_events=1000, n_scored=400, accuracy=0.9, n_questions=50.0, n_labels=40.0
+    >>> few, many = (
+    ...     Replayed(n_events=4, accuracy=accuracy, hits=hits, n_questions=1.0, n_labels=1.0)
+    ...     for accuracy, hits in ((0.75, [0.0, 1.0, 1.0, 1.0]), (0.5, [0.0, 0.0, 1.0, 1.0]))
     ... )
-    >>> replayed.worth, replayed.standard_error
-    (0.85, 0.015)
+    >>> few.worth, few.error_of_difference(many)
+    (0.5, 0.25)
 
     """
 
     n_events: int
-    n_scored: int
     accuracy: float
+    hits: Sequence[float]
     n_questions: float
     n_labels: float
 
@@ -155,10 +170,39 @@ class Replayed:
         """Accuracy minus the cost of questions, each as much as one wrong prediction."""
         return self.accuracy - self.n_questions / self.n_events
 
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the accuracy."""
-        return math.sqrt(self.accuracy * (1.0 - self.accuracy) / max(self.n_scored, 1))
+    def error_of_difference(self, other: Replayed) -> float:
+        """Return the standard error of the difference of two accuracies on the same log.
+
+        Neighbouring events are not independent, but blocks of consecutive events nearly are: it is
+        the standard error of the mean of the differences in each block.
+
+        References
+        ----------
+        [^1]: Schmeiser, B., 1982. Batch Size Effects in the Analysis of Simulation Output.
+            Operations Research 30(3), pp. 556-568: 10 to 30 blocks.
+
+        """
+        n = min(len(self.hits), len(other.hits))  # a learner may refuse an event
+        if n < 2:
+            return 0.0
+        differences = np.subtract(self.hits[:n], other.hits[:n])
+        blocks = [float(block.mean()) for block in np.array_split(differences, min(n, _N_BLOCKS))]
+        return stdev(blocks) / math.sqrt(len(blocks))
+
+
+class _Hits(ReplaySink):
+    """Whether each event whose truth is known was predicted, in order."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.hits: list[bool] = []
+
+    def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
+        super().send(message, cause=cause)
+        if isinstance(message, Prediction) and cause is not None:
+            event = cause.message
+            if isinstance(event, Event) and event.truth is not None:
+                self.hits.append(message.y == event.truth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,8 +269,9 @@ def best_of(replayed: Sequence[Trial]) -> Trial:
     """Return the trial with the highest `worth`, in which a question costs as much as an error.
 
     Only trials are considered whose accuracy is not below that of the configured one, if it could
-    learn, by more than its standard error: if every label is given, an overconfident learner
-    predicts as well as others, but in practice it does not ask when something new begins.
+    learn, by more than the standard error of the difference: if every label is given, an
+    overconfident learner predicts as well as others, but in practice it does not ask when something
+    new begins.
 
     Parameters
     ----------
@@ -234,16 +279,24 @@ def best_of(replayed: Sequence[Trial]) -> Trial:
         Replayed trials, the configured one first; among equals the first one wins.
 
     """
-    first = replayed[0]
-    least = -math.inf
-    if first.is_given and first.replayed is not None:
-        least = first.replayed.accuracy - first.replayed.standard_error
+    given = _given_of(replayed)
+
+    def is_good(result: Replayed) -> bool:
+        if given is None:
+            return True
+        return result.accuracy >= given.accuracy - given.error_of_difference(result)
+
     good = [
         (trial.replayed.worth, trial)
         for trial in replayed
-        if trial.replayed is not None and trial.replayed.accuracy >= least
+        if trial.replayed is not None and is_good(trial.replayed)
     ]
     return max(good, key=lambda pair: pair[0])[1]
+
+
+def _given_of(replayed: Sequence[Trial]) -> Replayed | None:
+    """Return the results of the configured trial, the first one, if it could learn."""
+    return replayed[0].replayed if replayed[0].is_given else None
 
 
 def edges(best: Learner, tried: Sequence[Learner]) -> list[str]:
@@ -285,18 +338,25 @@ def trials_text(ranked: Sequence[Trial]) -> str:
 
 def replayed_text(replayed: Sequence[Trial], best: Trial) -> str:
     """Return the table of the replays with questions."""
-    rows = [_REPLAYED_TITLES]
+    rows, given = [_REPLAYED_TITLES], _given_of(replayed)
     for trial in replayed:
         assert trial.replayed is not None
         remarks = {"best": trial is best, "as it is": trial.is_given}
+        difference = ""
+        if given is not None and not trial.is_given:
+            error = given.error_of_difference(trial.replayed)
+            difference = f"{trial.replayed.accuracy - given.accuracy:+.3f} ± {error:.3f}"
+        accuracy, *others = _replayed_numbers(trial.replayed)
         rows.append(
             [
                 *_values(trial.learner),
-                *_replayed_numbers(trial.replayed),
+                accuracy,
+                difference,
+                *others,
                 ", ".join(words for words, holds in remarks.items() if holds),
             ]
         )
-    return aligned(rows, right=range(5))
+    return aligned(rows, right=range(6))
 
 
 def _cells(trial: Trial) -> list[str]:
@@ -441,18 +501,21 @@ def _replayed(log: RepeatedLog, config: Config, final: Sequence[Trial]) -> list[
 def _means(log: RepeatedLog, config: Config, *, of: str) -> Replayed | None:
     """Return the means over replays with several seeds; None after Ctrl-C."""
     runs: list[RunStatistics] = []
+    hits: list[list[bool]] = []
     try:
         for n in range(N_SEEDS):
-            played = play_seed(log, seeded(config, config.seed + n), of=of)
+            sink = _Hits()
+            played = play_seed(log, seeded(config, config.seed + n), sink=sink, of=of)
             if played.result.interrupted:
                 return None
             runs.append(played.statistics)
+            hits.append(sink.hits)
     except KeyboardInterrupt:  # before its first event, or after its last one
         return None
     return Replayed(
         n_events=runs[0].n_events,
-        n_scored=runs[0].n_scored,
         accuracy=fmean(run.accuracy or 0.0 for run in runs),
+        hits=[fmean(of_event) for of_event in zip(*hits, strict=False)],
         n_questions=fmean(run.n_asked + run.n_challenges for run in runs),
         n_labels=fmean(run.n_asked for run in runs),
     )
@@ -524,12 +587,11 @@ def _propose_per_day(log: RepeatedLog, config: Config, best: Trial, recording: R
 
 
 def _show_best(replayed: Sequence[Trial], best: Trial) -> None:
-    given = replayed[0] if replayed[0].is_given else None
     of = ""
-    if given is not None and given.replayed is not None:
+    if _given_of(replayed) is not None:
         of = (
-            " of those whose accuracy is at most one standard error, "
-            f"{given.replayed.standard_error:.3f}, below that of the configuration as it is"
+            " of those whose accuracy is at most one standard error (±) below that of the "
+            "configuration as it is"
         )
     click.echo(
         f"\nwith questions and challenges, means of {N_SEEDS} seeds; worth is the accuracy less "

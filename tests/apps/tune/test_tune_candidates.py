@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from statistics import fmean
 
 import click
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,12 +122,15 @@ def test_there_is_no_finalist_of_those_that_could_not_learn() -> None:
 
 
 def with_questions(
-    accuracy: float, n_questions: float, *, is_given: bool = False, n_events: int = 100
+    accuracy: float, n_questions: float, *, error: float = 0.0, is_given: bool = False
 ) -> Trial:
+    """Return a trial whose difference from one without an `error` has this standard error."""
+    # Ten blocks above the mean and ten below, all by the same: sqrt(20 / 19) / sqrt(20).
+    block = math.sqrt(19) * error
     replayed = Replayed(
-        n_events=n_events,
-        n_scored=100,
+        n_events=100,
         accuracy=accuracy,
+        hits=[accuracy + (block if i // 5 % 2 else -block) for i in range(100)],
         n_questions=n_questions,
         n_labels=n_questions,
     )
@@ -139,33 +145,51 @@ def test_a_question_costs_as_much_as_a_wrong_prediction() -> None:
 
 def test_what_asks_nothing_and_errs_is_not_proposed() -> None:
     configured = with_questions(0.9, 40, is_given=True)
-    # .03 is the standard error of .9
-    assert best_of([configured, with_questions(0.86, 0)]) is configured
-    assert best_of([configured, near := with_questions(0.88, 0)]) is near
+    far, near = (with_questions(accuracy, 0, error=0.03) for accuracy in (0.86, 0.88))
+    assert best_of([configured, far]) is configured
+    assert best_of([configured, near]) is near
+    assert best_of([configured, with_questions(0.88, 0, error=0.01)]) is configured
     # Without a configuration that could learn there is nothing to be worse than.
-    assert best_of([replace(configured, is_given=False), bad := with_questions(0.86, 0)]) is bad
+    assert best_of([replace(configured, is_given=False), far]) is far
 
 
-def test_events_without_a_truth_make_no_accuracy_more_certain() -> None:
-    of_few = with_questions(0.9, 40, n_events=10_000).replayed
-    of_all = with_questions(0.9, 40).replayed
-    assert of_few is not None
-    assert of_all is not None
-    assert of_few.standard_error == of_all.standard_error == pytest.approx(0.03)
+def test_the_error_counts_events_that_depend_on_their_neighbours() -> None:
+    """Two learners, each of which is right or wrong in runs of 10 events in the mean."""
+    rng, n, p, ends = np.random.default_rng(1), 3000, 0.8, 0.1
+
+    def replayed() -> Replayed:
+        starts = np.where(rng.random(n) < ends, range(n), 0)
+        hits = (rng.random(n) < p).astype(float)[np.maximum.accumulate(starts)].tolist()
+        return Replayed(n_events=n, accuracy=fmean(hits), hits=hits, n_questions=0, n_labels=0)
+
+    stated = fmean(replayed().error_of_difference(replayed()) for _ in range(100))
+    # Events k apart correlate by (1 - ends) ** k. Neighbouring blocks do, too, a little.
+    n_in_effect = n / (2.0 / ends - 1.0)
+    assert stated == pytest.approx(math.sqrt(2.0 * p * (1.0 - p) / n_in_effect), rel=0.08)
 
 
-results = st.tuples(st.floats(0.0, 1.0), st.integers(0, 100))
+def test_of_too_few_events_no_error_is_known() -> None:
+    of_one = Replayed(n_events=1, accuracy=1.0, hits=[1.0], n_questions=1, n_labels=1)
+    assert of_one.error_of_difference(of_one) == 0.0
+
+
+results = st.tuples(st.floats(0.0, 1.0), st.integers(0, 100), st.floats(0.0, 0.1))
 
 
 @given(results, st.lists(results, max_size=5))
 def test_the_best_is_worth_as_much_and_not_worse_than_the_configuration(
-    configured: tuple[float, int], others: list[tuple[float, int]]
+    configured: tuple[float, int, float], others: list[tuple[float, int, float]]
 ) -> None:
-    first = with_questions(*configured, is_given=True)
-    best = best_of([first, *(with_questions(*other) for other in others)])
+    def replayed(result: tuple[float, int, float], *, is_given: bool = False) -> Trial:
+        accuracy, n_questions, error = result
+        return with_questions(accuracy, n_questions, error=error, is_given=is_given)
+
+    first = replayed(configured, is_given=True)
+    best = best_of([first, *map(replayed, others)])
     assert first.replayed is not None
     assert best.replayed is not None
     assert best.replayed.worth >= first.replayed.worth
-    assert best.replayed.accuracy >= first.replayed.accuracy - first.replayed.standard_error
+    error = first.replayed.error_of_difference(best.replayed)
+    assert best.replayed.accuracy >= first.replayed.accuracy - error
     if best.replayed.worth == first.replayed.worth:
         assert best is first

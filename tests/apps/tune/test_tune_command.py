@@ -18,7 +18,7 @@ from click.testing import Result
 from streamgp.apps.recorded_logs import RepeatedLog
 from streamgp.apps.tune import search
 from streamgp.cli import tune as command
-from streamgp.config.load import load
+from streamgp.config.load import load, with_options
 from streamgp.config.settings import Config
 from tests.helpers import commands
 from tests.helpers.commands import streamgp
@@ -240,6 +240,18 @@ def test_keys_with_one_event_each_leave_nothing_to_predict(tmp_path: Path) -> No
 def test_noise_too_small_for_the_log_is_a_remark_not_an_end(log: Path) -> None:
     result = tune(log, "--label", "room", "--length-scales", "50", "--noise-variances", "1e-300,1")
     assert ["50", "1e-300", "-", "-", "-", "-", "too little noise for this log"] in table(result)
+
+
+def test_differences_are_those_of_events_whose_label_is_known(log: Path) -> None:
+    lines = [line if n % 3 else line.rpartition(",")[0] + "," for n, line in enumerate(rows(80))]
+    path = write(log, lines)
+    config = with_options(Config(), label="room", features=("near",))
+    found = search._means(RepeatedLog(path, source="test"), config, of="")
+    assert found is not None
+    n_known = sum(not line.endswith(",") for line in lines)
+    assert (found.n_events, len(found.hits)) == (80, n_known)
+    # Nothing is predicted before the first label.
+    assert sum(found.hits) == pytest.approx(found.accuracy * (n_known - 1))
 
 
 def test_ctrl_c_keeps_the_best_so_far(
