@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,6 +61,10 @@ ENDED = ("FINISHED", "CANCELED", "FAILED")
 _PATIENCE_S = 10.0
 _OTHER_OPERATORS = "Cannot map checkpoint/savepoint state for operator"
 _open = build_opener(ProxyHandler({})).open  # like Flink itself, without a proxy
+
+
+class _NoClusterError(ConfigError):
+    """No cluster of Flink answers."""
 
 
 class _Job(msgspec.Struct):
@@ -226,28 +230,29 @@ class Cluster:
             (self.checkpoints / _SUBMITTED).write_text(address, encoding="utf-8")
         return job
 
-    def last_checkpoint(self) -> str | None:
+    def last_checkpoint(self, group: str) -> str | None:
         """Return the last checkpoint of a cluster in this process; None if there is none.
 
         Raises
         ------
         ConfigError
-            If a remote cluster has gone on since.
+            If a remote cluster has gone on since, or still runs a job of the group.
 
         """
         found = last_checkpoint(self.checkpoints)
         submitted = self.checkpoints / _SUBMITTED
-        if (
-            found is not None
-            and submitted.exists()
-            and last_checkpoint(self.checkpoints, after_ns=submitted.stat().st_mtime_ns) is None
-        ):
+        if found is None or not submitted.exists():
+            return found
+        address = submitted.read_text(encoding="utf-8")
+        if last_checkpoint(self.checkpoints, after_ns=submitted.stat().st_mtime_ns) is None:
             raise ConfigError(
                 f"the last checkpoint here, {found}, is older than the job that was submitted to "
-                f"{submitted.read_text(encoding='utf-8')}, and what that has done would be done "
-                "twice; stop it, and name its last checkpoint or savepoint with --from, or this "
-                "one if it has made none"
+                f"{address}, and what that has done would be done twice; stop it, and name its "
+                "last checkpoint or savepoint with --from, or this one if it has made none"
             )
+        with suppress(_NoClusterError):  # then it runs no job
+            # Its checkpoints may be the ones in this directory.
+            replace(self, remote=remote_of(address)).check_idle(group)
         return found
 
     def _execute(
@@ -370,7 +375,7 @@ class Cluster:
                 return msgspec.json.decode(response.read(), type=kind)
         except (OSError, HTTPException, msgspec.DecodeError) as error:
             reason = printable(str(error).strip())
-            raise ConfigError(f"no cluster of Flink answers at {url}: {reason}") from None
+            raise _NoClusterError(f"no cluster of Flink answers at {url}: {reason}") from None
 
     def _settings(
         self, begin_at: str | None, is_taken_over: bool, directory: str

@@ -132,7 +132,7 @@ def run_flink(
             if begin_at is not None and Path(begin_at).exists():
                 begin_at = str(Path(begin_at).absolute())  # a cluster has another directory
             if begin_at is None and remote is None:
-                begin_at = cluster.last_checkpoint()
+                begin_at = cluster.last_checkpoint(config.worker.group)
             if begin_at is not None or options.take_over or options.hand_back:
                 move.check_configuration()
             try:

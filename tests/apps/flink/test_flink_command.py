@@ -162,19 +162,34 @@ def test_no_job_goes_on_from_before_one_that_was_submitted(tmp_path, monkeypatch
     here = cluster.Cluster(checkpoints=tmp_path, remote=None, flink={})
     there = replace(here, remote=("one", 8081))
     monkeypatch.setattr(cluster.Cluster, "_execute", lambda *_: None)
+    asked, jobs = [], [{"jid": "0af1", "name": "streamgp rooms", "state": "RUNNING"}]
+
+    def answer(url, **_):
+        asked.append(url)
+        if not jobs:
+            raise OSError("connection refused")
+        return BytesIO(json.dumps({"jobs": jobs}).encode())
+
+    monkeypatch.setattr(cluster, "_open", answer)
     there.start("streamgp rooms", list, begin_at=None)
     at = (tmp_path / "submitted").stat().st_mtime
-    assert here.last_checkpoint() is None
+    assert here.last_checkpoint("rooms") is None
     metadata.touch()
     os.utime(metadata, (at - 1, at - 1))
     for _ in range(2):
         with pytest.raises(
             ConfigError, match=r"older than the job .* http://one:8081, .* with --from"
         ):
-            here.last_checkpoint()
+            here.last_checkpoint("rooms")
         here.start("streamgp rooms", list, begin_at="file:/stopped")  # and ends too soon
-    os.utime(metadata, (at + 1, at + 1))
-    assert here.last_checkpoint() == metadata.parent.as_uri()
+    assert asked == []
+    os.utime(metadata, (at + 1, at + 1))  # perhaps by the job that was submitted
+    with pytest.raises(ConfigError, match="the cluster already runs 'streamgp rooms' as job 0af1"):
+        here.last_checkpoint("rooms")
+    assert here.last_checkpoint("hall") == metadata.parent.as_uri()
+    jobs.clear()  # the cluster has ended
+    assert here.last_checkpoint("rooms") == metadata.parent.as_uri()
+    assert asked == ["http://one:8081/jobs/overview"] * 3
 
 
 def test_two_at_once_would_do_everything_twice(tmp_path, monkeypatch):
