@@ -176,7 +176,11 @@ class RunStatistics:
     def event(self, event: Event) -> None:
         """Count an event and remember its truth."""
         self.n_events += 1
+        name = (event.key, event.event_id)
+        # The label of an earlier event with this id is in the log until the next one replaces it.
+        self._count(name, -1)
         self.see(event)
+        self._count(name, 1)
 
     def see(self, event: Event) -> None:
         """Remember the truth of an event."""
@@ -202,6 +206,7 @@ class RunStatistics:
     def message(self, message: Message) -> None:
         """Count a message that the loop returned."""
         if isinstance(message, Prediction):
+            self._begin((message.key, message.event_id))
             truth = self.truth_of(message.key, message.event_id)
             if truth is not None and message.y is not None:
                 self._score(truth, message.y, message)
@@ -415,6 +420,14 @@ class RunStatistics:
 
     # --- The consensus log judged by the truth: which labels are wrong, whose they are, and the
     # effect of challenges.
+
+    def _begin(self, name: EventKey) -> None:
+        """Forget the challenges of an earlier event with the id of a new one."""
+        if name in self._contested:
+            self._count(name, -1)
+            del self._contested[name]
+            self._pending.pop(name, None)
+            self._count(name, 1)
 
     def _contest(self, challenge: Challenge) -> None:
         """Record a challenge, of a fresh label or of one in the log."""

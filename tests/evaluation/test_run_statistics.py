@@ -194,6 +194,18 @@ def test_a_label_withdrawn_while_it_is_doubted_leaves_no_challenge_for_the_next(
     assert statistics.annotators[None].n_contested == 0
 
 
+def test_an_event_with_the_id_of_a_forgotten_one_is_judged_by_its_own_truth():
+    statistics = RunStatistics(horizon_s=10.0)
+    for truth, at in (("a", 0.0), ("b", 100.0)):
+        statistics.event(made.event("e", at=at, truth=truth))
+        statistics.message(prediction("e", None))
+        statistics.message(challenge("e", truth, "ann"))
+        statistics.message(example("e", truth, "upheld", annotator="ann"))
+        assert (statistics.n_judged, statistics.n_wrong_kept) == (1, 0)
+        assert (statistics.n_repaired, statistics.n_spoiled) == (0, 0)
+    assert statistics.annotators["ann"].n_contested == 2
+
+
 def test_label_without_known_truth_is_learned_and_not_judged():
     statistics = tally_of({"e": None}, challenge("e", "b"), example("e", "b"))
     assert (statistics.n_challenges, statistics.n_learned) == (1, 1)
