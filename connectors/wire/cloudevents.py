@@ -143,6 +143,8 @@ def rfc3339(at: float) -> str:
 
 
 def _rfc3339(at: float) -> bytes:
+    if not EARLIEST <= at <= LATEST:
+        raise ValueError(f"time must be within the years 1 to 9999, got {at!r} POSIX seconds")
     # Rounded if the number is exact; a float does not have 17 digits.
     second, microsecond = divmod(round(at * 1e6), 1_000_000)
     return b"%b.%06dZ" % (_second(second), microsecond)
@@ -150,8 +152,6 @@ def _rfc3339(at: float) -> bytes:
 
 @lru_cache(maxsize=1 << 14)
 def _second(second: int) -> bytes:
-    if not EARLIEST <= second <= LATEST:
-        raise ValueError(f"time must be within the years 1 to 9999, got {second} POSIX seconds")
     return (_EPOCH + timedelta(seconds=second)).isoformat()[:19].encode()
 
 

@@ -19,7 +19,7 @@ from connectors.broker import Received
 from connectors.tables.log_source import LogSource
 from connectors.tables.readers import TableError
 from connectors.topics import BrokerError, Outgoing, RefusedError, TopicName, Writer
-from connectors.wire.inbound import flaw_of_name
+from connectors.wire.inbound import MAX_NAME, flaw_of_name
 from connectors.wire.outbound import Outbound
 from connectors.wire.record_lines import from_line, input_of, is_object
 from streamgp.apps.console import (
@@ -240,6 +240,9 @@ class EventProducer:
             if isinstance(name, str) and (flaw := flaw_of_name(name)):
                 self._reject(f"row {row.number}: {what} {flaw}")
                 return None
+        if long := next((name for name in message.x if len(name) > MAX_NAME), None):
+            self._reject(f"row {row.number}: a column {flaw_of_name(long)}")
+            return None
         if not self._pace.keep_times:
             message = replace(message, occurred_at=self._clock())
         if row.number <= self._n_taught:

@@ -193,6 +193,21 @@ def test_key_or_label_that_no_worker_takes_is_rejected_here(folder: Folder) -> N
     assert [event.truth for event in folder.events()] == ["hall"]
 
 
+def test_columns_and_times_that_no_worker_takes_are_rejected_here(folder: Folder) -> None:
+    Path("rooms.csv").write_text(ROWS.replace("wap2", "w" * 1025))
+    assert done().splitlines() == [
+        f"rejected row 1: a column must have at most 1024 characters, got 1025: {'w' * 40!r}...",
+        f"rejected row 3: a column must have at most 1024 characters, got 1025: {'w' * 40!r}...",
+        f"rejected row 4: a column must have at most 1024 characters, got 1025: {'w' * 40!r}...",
+        "1 event sent (rows 1 to 4), 3 rows rejected in some s",
+    ]
+    Path("rooms.csv").write_text(ROWS.replace("280,", "1e305,"))
+    assert "rejected row 4: time must be within the years 1 to 9999, got 1e+305 POSIX s" in done(
+        "--time", "at", "--keep-times"
+    )
+    assert sorted(event.event_id for event in folder.events()) == ["1", "2", "2", "3"]
+
+
 def test_log_of_bad_rows_only_is_an_error(folder: Folder) -> None:
     Path("rooms.csv").write_text(ROWS.replace("ann", "").replace("bob", ""))
     result = send()

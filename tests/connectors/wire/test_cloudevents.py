@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from math import inf, nan
 from urllib.parse import unquote
 
 import pytest
@@ -77,7 +78,7 @@ def test_the_first_and_the_last_second():
     assert rfc3339(LATEST) == "9999-12-31T23:59:59.000000Z"
 
 
-@pytest.mark.parametrize("at", [EARLIEST - 1, LATEST + 1, 1e300, -1e300])
+@pytest.mark.parametrize("at", [EARLIEST - 1, LATEST + 1, 1e300, -1e305, inf, nan])
 def test_no_other_year_can_be_written(at):
     with pytest.raises(ValueError, match=r"^time must be within the years 1 to 9999, got "):
         rfc3339(at)
