@@ -21,6 +21,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 # The matrices of tests are small: BLAS threads would wait for each other longer than they compute,
@@ -159,6 +160,21 @@ def mark_quick(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.quick)
 
 
+def collect_in_an_order_of_its_own(config: pytest.Config) -> None:
+    """Let each worker import the files of all tests in another order.
+
+    The first time, asserts are rewritten and installed packages compiled, which is cached. Workers
+    in step would each do that for every file, before any of them has cached it.
+
+    """
+    tests = Path(__file__).parent
+    if hasattr(config, "workerinput") and [Path(arg).resolve() for arg in config.args] == [tests]:
+        names = {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")}
+        parts = [str(tests / name) for name in sorted(names)]
+        random.Random(config.workerinput["workerid"]).shuffle(parts)
+        config.args[:] = parts
+
+
 @pytest.hookimpl(tryfirst=True)  # before marks select
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that need a broker. They come last, so that other failures show sooner.
@@ -167,7 +183,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     """
     mark_quick(items)
-    items.sort(key=start_order if hasattr(config, "workerinput") else needs_broker)
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (start_order(item), item.path.parts))
+    else:
+        items.sort(key=needs_broker)
     for item in filter(needs_broker, items):
         item.add_marker(pytest.mark.kafka)
         item.add_marker(pytest.mark.timeout(900.0))  # the first one may have to fetch the jars
@@ -180,7 +199,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Exclude the tests and their modules from garbage collection.
 
     They are half a million objects, none of them garbage: each collection would take a third of a
@@ -189,6 +208,7 @@ def pytest_collection() -> Iterator[None]:
     that would take a tenth of a second, in each of a thousand.
 
     """
+    collect_in_an_order_of_its_own(session.config)
     gc.disable()
     try:
         return (yield)

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 from urllib.request import proxy_bypass
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.conftest import collect_in_an_order_of_its_own
 from tests.helpers import laws
 from tests.kafka_broker import Unavailable, _cache
 
@@ -83,6 +85,25 @@ def test_no_proxy_stands_between_a_test_and_its_program() -> None:
 
 def test_every_test_has_a_deadline(pytestconfig) -> None:
     assert 0.0 < float(pytestconfig.getini("timeout")) <= 600.0
+
+
+def test_workers_import_all_tests_each_in_another_order() -> None:
+    orders = []
+    for worker in ("gw0", "gw1", "gw2"):
+        config = SimpleNamespace(workerinput={"workerid": worker}, args=[str(TESTS)])
+        collect_in_an_order_of_its_own(config)
+        orders.append([Path(path) for path in config.args])
+    assert len({path for path, *_ in orders}) == 3
+    assert all(sorted(order) == sorted(orders[0]) for order in orders)
+    for file in TESTS.rglob("test_*.py"):
+        assert any(file.is_relative_to(path) for path in orders[0])
+
+
+def test_tests_that_were_chosen_are_collected_in_their_order() -> None:
+    chosen = [str(TESTS / "test_presets.py"), str(TESTS / "gp")]
+    config = SimpleNamespace(workerinput={"workerid": "gw1"}, args=[*chosen])
+    collect_in_an_order_of_its_own(config)
+    assert config.args == chosen
 
 
 OF_BROKERS = ("connectors/test_broker_contract.py", "apps/worker/test_start_kafka.py")
