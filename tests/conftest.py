@@ -134,7 +134,13 @@ LONG = re.compile(
     r"|long_lines|migration|replay_environments|run_command|send_lines|sqlite|state_option"
     r"|worker_environments)\.py)"
 )
-LARGEST = "tests/learners/test_contract.py"  # not slow for its number of tests: it has 1800
+# Not slow for their number of tests, which `-m quick` includes. The first has 1800; the others come
+# late in the alphabet.
+LARGE = (
+    "tests/learners/test_contract.py",
+    "tests/test_pool_learning.py",
+    "tests/trees/test_forest_of_trees.py",
+)
 
 
 def start_order(item: pytest.Item) -> tuple[bool, bool, bool]:
@@ -144,7 +150,7 @@ def start_order(item: pytest.Item) -> tuple[bool, bool, bool]:
 
     """
     in_browser = item.nodeid.startswith("tests/page/")
-    is_long = item.nodeid.startswith(LARGEST) or LONG.match(item.nodeid) is not None
+    is_long = item.nodeid.startswith(LARGE) or LONG.match(item.nodeid) is not None
     return not needs_broker(item), not in_browser, not is_long
 
 
