@@ -7,7 +7,7 @@ from collections import Counter, deque
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics, MemoryWorkerClient
@@ -37,6 +37,7 @@ from streamgp.interactive.messages import (
 )
 from streamgp.interactive.people import People
 from streamgp.interactive.state.snapshot import Snapshot, SnapshotError
+from tests.helpers.laws import examples
 from tests.helpers.topics import everything, said, write
 from tests.helpers.workbench import (
     GROUP,
@@ -357,7 +358,7 @@ def play(topics, script, chunk, **kw):
                 continue
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     scripts,
     st.integers(1, 10),
@@ -830,7 +831,7 @@ def test_a_directory_holds_nothing_of_partitions_that_another_worker_has_taken(t
         assert files[1 - mine].isdisjoint(state.names())
 
 
-@settings(max_examples=50, deadline=None)
+@examples(20)
 @given(
     st.lists(
         st.sampled_from(["first", "second", "second", "put", "comes or goes", "is killed"]),
