@@ -215,7 +215,11 @@ class Consensus:
                     event_id, y, second.y, given_by=stood.annotator, annotator=second.annotator
                 )
                 final = stood if y == stood.y else second
-            known = self.accepted.of("relabel_one", LabelContext(privileged=final.privileged))
+            privileged = final.privileged
+            if privileged is None and record.label is not None:
+                # What came with the label before must not be kept for this one.
+                privileged = None if record.label.privileged is None else {}
+            known = self.accepted.of("relabel_one", LabelContext(privileged=privileged))
             self._journal.call(self.model.relabel_one, event_id, y, **known)
         except (ValueError, TypeError) as error:
             return self._unlearnable(record, stood if second is None else second, error, now)
@@ -227,7 +231,7 @@ class Consensus:
                 annotator=second.annotator,
                 probability_wrong=self._lines.first_probability_wrong(event_id),
             )
-        record.label = replace(stood, y=y, origin="aggregated", privileged=final.privileged)
+        record.label = replace(stood, y=y, origin="aggregated", privileged=privileged)
         record.revision += 1
         line = self._line(record, record.label, now)
         line = replace(

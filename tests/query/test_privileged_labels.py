@@ -19,7 +19,8 @@ from streamgp import (
     interactive_val_score,
 )
 from streamgp.base import Example, SettledAnswer
-from streamgp.interactive import Answer, Event, InteractiveLoop
+from streamgp.interactive import Answer, Event, InteractiveLoop, LabelledExample
+from streamgp.interactive.people import People
 from streamgp.learners.gp_regressor import GPRegressor
 from streamgp.query import AlwaysAsk, LeaveOneOutReview, NeverChallenge
 from streamgp.query.criteria import (
@@ -299,6 +300,40 @@ def test_nor_does_any_other_after_a_restart():
     log = loop.on_answer(said, 1.0)
     again = InteractiveLoop.from_parts(loop.changes(), log, fresh[1])
     assert again.model.predict_one({"a": 1.0}) == loop.model.predict_one({"a": 1.0}) == 2.0
+    assert again.snapshot() == loop.snapshot()
+
+
+class Yielding(SkepticalClassifier):
+    """A model for which the answer to a second question always prevails."""
+
+    def aggregate_one(self, event_id, given, second, **annotators):  # noqa: ARG002
+        return second
+
+
+@pytest.mark.parametrize("is_taken_back", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [({"s": 9.0}, None), (None, {"s": 1.0}), ({"s": 9.0}, {}), ({}, {"s": 1.0})],
+)
+def test_what_came_with_a_label_goes_with_it_after_a_restart_too(first, second, is_taken_back):
+    fresh = [Yielding(PrivilegedGPClassifier(), AlwaysAsk(), NeverChallenge()) for _ in range(2)]
+    people = People(overlap=1.0)
+    loop = InteractiveLoop(fresh[0], people=people)
+    loop.on_event(Event(event_id="e", x={"a": 1.0}, occurred_at=0.0), 0.0)
+    said = [
+        Answer(answer_id="a", event_id="e", y="p", annotator="ann", answered_at=1.0),
+        Answer(answer_id="b", event_id="e", y="q", annotator="bob", answered_at=2.0),
+        Answer(answer_id="c", event_id="e", declined=True, annotator="bob", answered_at=3.0),
+    ]
+    said[0] = replace(said[0], privileged=first)
+    said[1] = replace(said[1], privileged=second, request_id="e/label/second")
+    said[2] = replace(said[2], supersedes="b")
+    heard = [line for one in said[: 2 + is_taken_back] for line in loop.on_answer(one, 4.0)]
+    log = [line for line in heard if isinstance(line, LabelledExample)]
+    known = first if is_taken_back else second
+    assert (log[-1].origin, log[-1].privileged or None) == ("aggregated", known or None)
+    assert [e.privileged for e in loop.model.examples()] == [log[-1].privileged]
+    again = InteractiveLoop.from_parts(loop.parts(), log, fresh[1], people=people)
     assert again.snapshot() == loop.snapshot()
 
 
