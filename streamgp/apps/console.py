@@ -34,7 +34,7 @@ else:
 if TYPE_CHECKING:
     from rich.console import Console
 
-Show: TypeAlias = Callable[[str, float], None]
+Show: TypeAlias = Callable[[str, float | None], None]
 
 # rich takes a lock for every update, so only one in this many calls updates the bar.
 CALLS_PER_UPDATE = 20
@@ -52,8 +52,8 @@ def warnings_as_notes() -> Iterator[None]:
 def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
     """Show a bar on stderr while the block runs, if stderr is a terminal.
 
-    Yields a function of a line of text and the share done, between 0 and 1; one in `every` calls
-    updates the bar.
+    Yields a function of a line of text and the share done, between 0 and 1, or None where nothing
+    tells how much there is: the bar then has no percentage. One in `every` calls updates the bar.
     """
     if not sys.stderr.isatty():
         yield lambda _line, _share: None
@@ -73,13 +73,14 @@ def progress(*, every: int = CALLS_PER_UPDATE) -> Iterator[Show]:
         Progress(*columns, console=console, transient=True) as bar,
         cursor_back_while_suspended(console),
     ):
-        task = bar.add_task("starting", total=1.0)
+        task = bar.add_task("starting", total=None)
         calls = 0
 
-        def show(line: str, share: float) -> None:
+        def show(line: str, share: float | None) -> None:
             nonlocal calls
             if calls % every == 0:
-                bar.update(task, description=line, completed=share)
+                total = None if share is None else 1.0
+                bar.update(task, description=line, total=total, completed=share)
             calls += 1
 
         yield show

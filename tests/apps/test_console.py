@@ -45,6 +45,17 @@ def test_bar_is_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "100%" in screen.getvalue()
 
 
+def test_bar_has_no_percentage_where_the_end_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with progress(every=1) as show:
+        show("200 records", None)
+    assert "200 records" in screen.getvalue()
+    assert "%" not in screen.getvalue()
+
+
 def test_nothing_is_shown_where_no_terminal_is(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     monkeypatch.setattr("sys.stderr", file)

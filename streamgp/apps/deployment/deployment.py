@@ -263,7 +263,7 @@ def all_of(reader: Reader, *, what: str) -> Iterator[Record]:
         while not reader.caught_up:
             for record in reader.poll(PATIENCE_S):
                 n += 1
-                show(f"{what}: {number(n, 'record')}", 0.0)
+                show(f"{what}: {number(n, 'record')}", None)
                 yield record
 
 

@@ -190,7 +190,7 @@ def _wait(there: Deployment, reader: Reader, traces: Traces, entity: str, wait_s
         while traces.left and time.monotonic() < end:
             for record in reader.poll(PATIENCE_S):
                 traces.take(record)
-            show("waiting for the worker", 0.0)
+            show("waiting for the worker", None)
     if traces.left:
         click.echo(
             f"request sent: {'Flink' if traces.on_flink else 'the worker'} has not forgotten "

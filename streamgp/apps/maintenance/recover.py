@@ -360,7 +360,7 @@ def _recovered(
     with progress() as show:
         for loop in loops_in(histories, keyed=loops.keyed):
             history = histories[loop.partition]
-            show(f"teaching: {number(n_learners + 1, 'learner')}", 0.0)
+            show(f"teaching: {number(n_learners + 1, 'learner')}", None)
             if _flaw(loops, loop, history) is None:
                 n_kept += 1
                 continue

@@ -350,7 +350,7 @@ def _left(
         while monotonic() < end:
             for record in reader.poll(PATIENCE_S):
                 histories.setdefault(record.partition, History()).take(record)
-            show("waiting for the learners", 0.0)
+            show("waiting for the learners", None)
             if heeded_at is None:
                 heeded_at = None if _waits(there, ends) else monotonic()
                 continue
