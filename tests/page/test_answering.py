@@ -742,6 +742,22 @@ def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> N
     ]
 
 
+def test_answer_that_was_never_sent_is_taken_back_without_a_trace(
+    scene: PageScene, look: Look
+) -> None:
+    page = opened(scene, look, 2 + N_RESERVE, alone=True)
+    open_again(page, scene)
+    page.context.set_offline(True)
+    expect(page.locator("#connection")).to_be_visible()
+    press(page, "1")  # the page tries to send it
+    second = card_of(page)
+    press(page, "2")
+    page.keyboard.press("u")
+    expect(page.locator(f'{CARD}[data-card="{second}"]')).to_be_visible()
+    expect(page.locator(".past-answer")).to_have_text(re.compile("bathroom"))
+    expect(page.get_by_role("button", name="Undo: bathroom")).to_be_visible()
+
+
 def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) -> None:
     page = opened(scene, look, 2)
     press(page, "1")

@@ -468,6 +468,10 @@ export class Desk {
     if (!here) this.#hearOther(news);
     if (type === "sent") await this.#sent(entry, news.reply);
     if (type === "refused") this.#refused(entry, news.error);
+    if (type === "withdrawn") {
+      this.#local.delete(entry.id);
+      this.told("history");
+    }
     this.told("connection");
   }
 
