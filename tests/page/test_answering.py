@@ -499,6 +499,16 @@ def test_screen_reader_is_led_to_what_is_said_when_nothing_waits(
     expect(page.get_by_role("heading", name="Paused")).to_be_focused()
 
 
+def test_screen_reader_hears_once_that_nothing_waits(scene: PageScene, look: Look) -> None:
+    page = opened(scene, look, 0, service_workers="block")
+    expect(page.get_by_role("heading", name="All done")).to_be_focused()
+    page.evaluate("heading = document.activeElement; true")
+    for _ in range(2):  # once the page asks again, it has shown what came before
+        with page.expect_response("**/api/next"):
+            page.evaluate("dispatchEvent(new Event('online'))")
+    assert page.evaluate("document.activeElement === heading")
+
+
 @by_night
 def test_page_says_why_no_more_questions_wait(scene: PageScene, look: Look) -> None:
     with (scene.directory / "w.toml").open("a") as file:

@@ -51,10 +51,13 @@ function showCard({ vanished = false, why = null, values = {} } = {}) {
   const main = byId("main");
   const before = [...main.children];
   const goesOn = typesOnTouch();
-  main.prepend(...(view === null ? [rest()] : [view.node, whatHappened(card, desk)]));
+  const made = view === null ? [rest()] : [view.node, whatHappened(card, desk)];
+  // A screen reader would say again what it has said when the focus goes to a copy of it.
+  const isSaid = view === null && before.length === 1 && made[0].isEqualNode(before[0]);
+  if (!isSaid) main.prepend(...made);
   // The keyboard of a phone stays open only if the next field has the focus before the last one is gone.
   if (goesOn && card?.kind === "number") view.node.querySelector("#value").focus();
-  for (const node of before) node.remove();
+  if (!isSaid) for (const node of before) node.remove();
   document.body.dataset.kind = card?.kind ?? "rest";
   document.title = card === null ? "streamgp" : `${view.question.textContent} · streamgp`;
   if (hadFocus && !isDialogOpen() && !isTyping(document.activeElement)) main.querySelector("h2").focus({ preventScroll: true });
