@@ -969,6 +969,20 @@ def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
     wait_until(lambda: [one.y for one in scene.answers()] == [-3.0])
 
 
+def test_slider_is_as_fine_where_numbers_are_far_from_zero(scene: PageScene, look: Look) -> None:
+    (scene.directory / "w.toml").write_text(
+        f'broker = "file://{scene.directory}/topics"\ntarget = "number"\n'
+        "[page]\nlow = 990.0\nhigh = 1040.0\n"
+    )
+    ask(scene, 1, key="number")
+    scene.start()
+    page = look()
+    page.get_by_label("Value on a scale").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_label("Value", exact=True)).to_have_value("1039.75")
+
+
 def test_quiet_hours_are_kept(scene: PageScene, look: Look) -> None:
     page = opened(scene, look, 1)
     expect(page.locator(CARD)).to_be_visible()

@@ -595,13 +595,16 @@ class NumberForm {
   slider() {
     if (!Array.isArray(this.card.range)) return null;
     const [low, high] = this.card.range;
-    const slider = element("input", { type: "range", id: "slider", min: low, max: high, step: (high - low) / 200, value: (low + high) / 2, class: "unset", "aria-label": text("number.slider"), "aria-valuetext": text("number.unset") });
+    const step = (high - low) / 200;
+    // One more than the steps have, which are often a quarter of something.
+    const decimals = Math.min(100, Math.max(0, 1 + Math.ceil(-Math.log10(step))));
+    const slider = element("input", { type: "range", id: "slider", min: low, max: high, step, value: (low + high) / 2, class: "unset", "aria-label": text("number.slider"), "aria-valuetext": text("number.unset") });
     const show = () => {
       slider.classList.remove("unset");
       slider.setAttribute("aria-valuetext", slider.value);
     };
     slider.addEventListener("input", () => {
-      this.value.value = String(Number(Number(slider.value).toPrecision(4))).replace(".", decimalSign());
+      this.value.value = String(Number(Number(slider.value).toFixed(decimals))).replace(".", decimalSign());
       show();
     });
     this.value.addEventListener("input", () => {
