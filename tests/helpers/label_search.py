@@ -51,9 +51,10 @@ def is_accent(c: str) -> bool:
 def search(query: str, labels: Sequence[Label], *, recent: Sequence[Label] = ()) -> list[Label]:
     """Return the labels that match a query, the best first.
 
-    The label that equals the query comes first, then those that begin with it, those with a word
-    that begins with it, those that contain it, and those that contain its letters in order. Among
-    equals, recently given labels come first, then the order of `labels` decides.
+    The label that is written like the query comes first, then those that equal it but for case,
+    accents and separators, those that begin with it, those with a word that begins with it, those
+    that contain it, and those that contain its letters in order. Among equals, recently given
+    labels come first, then the order of `labels` decides.
 
     Parameters
     ----------
@@ -67,13 +68,16 @@ def search(query: str, labels: Sequence[Label], *, recent: Sequence[Label] = ())
     >>> rooms = ["bathroom", "bedroom", "kitchen", "living room"]
     >>> search("ro", rooms), search("kt", rooms), search("b", rooms, recent=["bedroom"])
     (['living room', 'bathroom', 'bedroom'], ['kitchen'], ['bedroom', 'bathroom'])
+    >>> search("5", [-5, 5]), search("-5", [-5, 5])
+    ([5, -5], [-5, 5])
 
     """
     wanted = folded(query)
     latest = {typed_label(label): i for i, label in reversed(list(enumerate(recent)))}
     found = []
     for i, label in enumerate(labels):
-        tier = _tier(wanted, folded(_text(label)))
+        is_written = _text(label) == query.strip()
+        tier = -1 if is_written else _tier(wanted, folded(_text(label)))
         if tier is not None:
             found.append((tier, latest.get(typed_label(label), len(recent)), i))
     return [labels[i] for *_, i in sorted(found)]

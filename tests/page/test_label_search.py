@@ -26,7 +26,8 @@ def test_found_is_whatever_has_the_letters_in_their_order_and_the_best_first(
     def quality(label: str) -> tuple[int, int, int]:
         text = folded(label)
         tier = (
-            0 if text == wanted
+            -1 if label == query.strip()
+            else 0 if text == wanted
             else 1 if text.startswith(wanted)
             else 2 if any(text[i:].startswith(wanted) for i in range(1, len(text))
                           if text[i - 1] == " ")

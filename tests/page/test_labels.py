@@ -31,6 +31,9 @@ LABELS = [
     "walking",
     "walk",
     *OTHERS,
+    "Cafe Nord",
+    -2,
+    2,
 ]
 
 
@@ -38,7 +41,7 @@ def drawn(rng: random.Random) -> str:
     """Return a label with slips of a finger, or letters at random."""
     if rng.random() < 0.2:
         return "".join(rng.choices(LETTERS, k=rng.randint(1, 8))).strip() or "x"
-    letters = list(rng.choice(LABELS))
+    letters = list(str(rng.choice(LABELS)))
     for _ in range(rng.randint(0, 3)):
         at = rng.randrange(len(letters))
         letters[at : at + rng.randint(0, 2)] = rng.choices(LETTERS, k=rng.randint(0, 2))
@@ -135,7 +138,8 @@ def test_browser_finds_what_the_same_search_in_python_finds(scene: PageScene, lo
         }""",
         [written, LABELS],
     )
+    assert {"Cafe Nord", "-2", "2"} <= set(written)
     for text, (near, fitting) in zip(written, found, strict=True):
-        if text not in LABELS:  # what is known is no duplicate, there as here
+        if text not in map(str, LABELS):  # what is known is no duplicate, there as here
             assert near == near_duplicate(text, LABELS), text
         assert fitting == search(text, LABELS), text

@@ -107,16 +107,21 @@ export function nearDuplicate(written, labels) {
 
 /** Return the labels that match the typed text, the best first; ties keep their order. */
 export function search(written, labels) {
+  const bare = written.trim();
+  if (bare === "") return [...labels];
   const wanted = plain(written);
-  if (wanted === "") return [...labels];
   const ranked = [];
   for (const label of labels) {
     const known = plain(shownLabel(label));
-    const rank = rankOf(wanted, known);
+    // Without signs and accents, -5 would be as good as 5.
+    const rank = isWritten(label, bare) ? -1 : rankOf(wanted, known);
     if (rank !== null) ranked.push([rank, label]);
   }
   return ranked.sort(([one], [other]) => one - other).map(([, label]) => label);
 }
+
+/** Whether a label is written so, with its signs and accents; text that looks like a number, in quotes or not. */
+const isWritten = (label, bare) => shownLabel(label) === bare || label === bare;
 
 function rankOf(wanted, known) {
   if (known === wanted) return 0;
@@ -188,7 +193,7 @@ export function noteRecent(group, label) {
  */
 export function typedLabel(written, labels) {
   const bare = written.trim();
-  const known = labels.find((label) => shownLabel(label) === bare || label === bare);
+  const known = labels.find((label) => isWritten(label, bare));
   if (known !== undefined) return { label: known };
   if (bare === "" || bare === '""') return { flaw: text("label.empty") };
   if (/\p{Cc}/u.test(bare)) return { flaw: text("label.control") };
