@@ -399,6 +399,8 @@ def test_language_is_that_of_the_browser(scene: PageScene, look: Look) -> None:
     ago = """import("/static/texts.js").then(({ ago }) =>
         [1, 90, 9 * 365.25].map((days) => ago(0, 86400 * days)))"""
     assert page.evaluate(ago) == ["vor 24 Std.", "vor 90 Tagen", "vor 9 Jahren"]
+    others = "import('/static/texts.js').then((texts) => texts.text('text.more', { n: 123456 }))"
+    assert "123\u00a0456" in page.evaluate(others)
     page.get_by_role("button", name="Einstellungen").click()
     page.get_by_label("Sprache").select_option("en")
     page.get_by_role("button", name="Speichern").click()

@@ -2,7 +2,7 @@
 
 import { drawn, element, printable } from "./dom.js";
 import { labelNode, shownLabel } from "./labels.js";
-import { midnight, number, percent, text, timeOfDay } from "./texts.js";
+import { count, midnight, number, percent, text, timeOfDay } from "./texts.js";
 
 /** Number of classes with their own colour in the style sheet. */
 const COLOURS = 8;
@@ -236,7 +236,7 @@ export function accuracyCurve(points) {
     drawn("path", { class: "area", d: `${way}L${x(last[0])} 96L30 96z` }),
     drawn("path", { class: "line", d: way }),
     drawn("circle", { class: "here", cx: x(last[0]), cy: y(last[1]), r: 4 }),
-    drawn("text", { x: 30, y: 110 }, number(first)),
-    drawn("text", { x: 290, y: 110, "text-anchor": "end" }, number(last[0])),
+    drawn("text", { x: 30, y: 110 }, count(first)),
+    drawn("text", { x: 290, y: 110, "text-anchor": "end" }, count(last[0])),
   );
 }

@@ -41,7 +41,7 @@ function pattern(name, values) {
   return found[plural.select(values.n)] ?? found.other;
 }
 
-/** Return a text with its placeholders filled; `n` selects singular or plural. */
+/** Return a text with its placeholders filled, numbers as counts; `n` selects singular or plural. */
 export function text(name, values = {}) {
   return parts(name, values).map(String).join("");
 }
@@ -55,7 +55,7 @@ export function parts(name, values = {}) {
       const place = PLACE.exec(part);
       if (place === null || !(place[1] in values)) return part;
       const value = values[place[1]];
-      return typeof value === "number" ? number(value) : value;
+      return typeof value === "number" ? count(value) : value;
     });
 }
 
@@ -74,7 +74,7 @@ export function number(value, digits = 4) {
     maximumSignificantDigits: digits,
     notation: wide ? "scientific" : "standard",
     useGrouping: Math.abs(value) >= 10_000,
-  }).format(Number.isInteger(value) && !wide ? Math.trunc(value) : value);
+  }).format(value);
 }
 
 /** Return the sign between a number's whole part and its decimals. */
