@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from river import (
+    base,
     ensemble,
     feature_extraction,
     forest,
@@ -194,6 +195,26 @@ def test_no_weight_exceeds_the_cap(normalise):
     after = [learner._root.total_weight for learner in model._weak._learners]
     gained = [b - a for a, b in zip(before, after, strict=True)]
     assert max(gained) == pytest.approx(MAX_WEIGHT)
+
+
+class Stubborn(base.Classifier):
+    """Predicts a, whatever it learns."""
+
+    def learn_one(self, x, y, w=1.0):
+        pass
+
+    def predict_proba_one(self, x):  # noqa: ARG002
+        return {"a": 1.0}
+
+
+@pytest.mark.parametrize(("y", "normalise"), [("a", True), ("b", False)])
+def test_weights_of_a_thousand_learners_are_finite(y, normalise):
+    """If all agree in full, the last weight would be e^-1000, which is 0, and if none e^1000."""
+    model = ConfidenceBoostingClassifier(
+        Stubborn(), n_models=1000, normalise_weights=normalise, seed=1
+    )
+    taught(model, [({"x": 0.0}, y)] * 2)
+    assert all(0.0 < weight <= MAX_WEIGHT for weight in model.mean_weights)
 
 
 # --- the whole algorithm, implemented again
