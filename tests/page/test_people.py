@@ -299,6 +299,11 @@ def test_refusals_outside_of_questions_are_in_the_language_of_the_page(
             expect(said).to_have_text(f"Nicht gespeichert: {why}.")
             page.context.set_offline(True)
         page.context.set_offline(False)
+        # A proxy says so in words of its own.
+        page.route("**/api/preferences", lambda route: route.fulfill(status=502, body="<html>"))
+        page.get_by_role("button", name="Speichern").click()
+        expect(said).to_have_text("Nicht gespeichert: der Server ist nicht erreichbar.")
+        page.unroute_all()
         invites.revoke("ann")
         page.reload()
         expect(page.get_by_role("heading", name="Eine Einladung ist nötig")).to_be_visible()

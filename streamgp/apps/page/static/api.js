@@ -67,7 +67,7 @@ export async function request(method, path, body = undefined) {
   const isOurs = typeof reply?.error === "string";
   if (!isOurs || answer.status === 429 || answer.status === 408 || answer.status >= 500) {
     const after = Number(answer.headers.get("Retry-After"));
-    throw new Unreachable(answer.status, reply ?? {}, after || null);
+    throw new Unreachable(answer.status, isOurs ? reply : { error: "unreachable" }, after || null);
   }
   throw new Refused(answer.status, reply ?? {});
 }
