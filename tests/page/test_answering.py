@@ -872,9 +872,14 @@ def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -
     page.keyboard.type("21,5 +- 0.5")
     press(page, "Enter")
     page.keyboard.type("-3")
+    page.get_by_role("button", name="Flag").click()
+    page.keyboard.type("cold")
+    page.keyboard.press("Enter")
+    page.get_by_label("Value", exact=True).focus()
     press(page, "Enter")
     all_sent(page)
     assert [(one.y, one.std) for one in scene.answers()] == [(21.5, 0.5), (-3.0, None)]
+    assert [one.note for one in scene.answers()] == [None, "cold"]
 
 
 def test_numbers_are_typed_one_after_the_other_on_a_phone(scene: PageScene, look: Look) -> None:

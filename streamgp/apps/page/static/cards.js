@@ -627,6 +627,12 @@ class NumberForm {
     else this.send({ number: value, ...(std === undefined ? {} : { std }) });
   }
 
+  /** Take over what was typed into another form. */
+  takeOver({ value, std }) {
+    [this.value.value, this.std.value] = [value.value, std.value];
+    this.value.dispatchEvent(new Event("input")); // for the slider
+  }
+
   complain(why, field) {
     this.said.textContent = why;
     field.focus();
@@ -636,14 +642,11 @@ class NumberForm {
 /** Asks for a number. */
 class NumberView extends RequestView {
   choices() {
+    const before = this.form;
     this.form = new NumberForm(this.card, (reply) => this.reply({ action: "number", ...reply }));
+    // What was typed stays when a suggestion is shown, or a note is written.
+    if (before !== undefined) this.form.takeOver(before);
     return [this.suggestion(), this.form.node].filter(Boolean);
-  }
-
-  reveal() {
-    const written = [this.form.value.value, this.form.std.value];
-    super.reveal();
-    [this.form.value.value, this.form.std.value] = written;
   }
 
   pressed(key) {
