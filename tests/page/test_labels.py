@@ -143,3 +143,17 @@ def test_browser_finds_what_the_same_search_in_python_finds(scene: PageScene, lo
         if text not in map(str, LABELS):  # what is known is no duplicate, there as here
             assert near == near_duplicate(text, LABELS), text
         assert fitting == search(text, LABELS), text
+
+
+def test_latest_labels_of_the_key_that_was_answered_last_are_recent(
+    scene: PageScene, look: Look
+) -> None:
+    scene.start()
+    recent = look().evaluate(
+        """async () => {
+          const { noteRecent, recentLabels } = await import("/static/labels.js");
+          for (let key = 100; key > 0; key -= 1) noteRecent(String(key), "den");
+          return ["1", "50", "100"].map((key) => recentLabels(key, ["den", "hall"]));
+        }"""
+    )
+    assert recent == [["den"], ["den"], []]

@@ -170,16 +170,19 @@ function give(table, id, written) {
 // A map, as a group may have the name of something that every object has, such as "constructor".
 const recentByGroup = () => new Map(Object.entries(remembered("recent", {})));
 
+// Not the bare name: an object has numbers in their order, and not in that in which they were added.
+const nameOf = (group) => `of ${group ?? ""}`;
+
 /** Return the labels last given for a group, the latest first. */
 export function recentLabels(group, labels) {
-  const recent = recentByGroup().get(String(group ?? "")) ?? [];
+  const recent = recentByGroup().get(nameOf(group)) ?? [];
   return recent.filter((label) => labels.includes(label)).slice(0, RECENT);
 }
 
 /** Record a label that was given. */
 export function noteRecent(group, label) {
   const all = recentByGroup();
-  const name = String(group ?? "");
+  const name = nameOf(group);
   const recent = [label, ...(all.get(name) ?? []).filter((one) => one !== label)].slice(0, 2 * RECENT);
   all.delete(name);
   remember("recent", Object.fromEntries([...[...all].slice(-MOST_TABLES), [name, recent]]));
