@@ -131,7 +131,8 @@ def test_browser_finds_what_the_same_search_in_python_finds(scene: PageScene, lo
     rng = random.Random(1)
     written = [drawn(rng) for _ in range(400)]
     scene.start()
-    found = look().evaluate(
+    page = look()
+    found = page.evaluate(
         """async ([written, labels]) => {
           const { nearDuplicate, search } = await import("/static/labels.js");
           return written.map((one) => [nearDuplicate(one, labels), search(one, labels)]);
@@ -143,6 +144,9 @@ def test_browser_finds_what_the_same_search_in_python_finds(scene: PageScene, lo
         if text not in map(str, LABELS):  # what is known is no duplicate, there as here
             assert near == near_duplicate(text, LABELS), text
         assert fitting == search(text, LABELS), text
+    # The page groups digits: 12,345.
+    grouped = "import('/static/labels.js').then(({ search }) => search('12345', [112345, 12345]))"
+    assert page.evaluate(grouped) == [12345, 112345]
 
 
 def test_latest_labels_of_the_key_that_was_answered_last_are_recent(

@@ -120,8 +120,8 @@ export function search(written, labels) {
   return ranked.sort(([one], [other]) => one - other).map(([, label]) => label);
 }
 
-/** Whether a label is written so, with its signs and accents; text that looks like a number, in quotes or not. */
-const isWritten = (label, bare) => shownLabel(label) === bare || label === bare;
+/** Whether a label is written so, with its signs and accents; a number also without the page's format, text also without quotes. */
+const isWritten = (label, bare) => shownLabel(label) === bare || String(label) === bare;
 
 function rankOf(wanted, known) {
   if (known === wanted) return 0;
