@@ -680,6 +680,7 @@ def test_suggestion_is_hidden_until_it_is_wanted(scene: PageScene, look: Look) -
     press(page, "3")
     page.keyboard.press("h")
     expect(page.locator(".suggestion")).to_contain_text("den")
+    expect(page.locator(".suggestion")).to_be_focused()
     press(page, "3")
     wait_until(lambda: len(scene.answers()) == 2)
     first, second = scene.answers()

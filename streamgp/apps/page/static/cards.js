@@ -474,7 +474,7 @@ class RequestView extends View {
   }
 
   suggestion() {
-    return this.state.shown.has("suggestion") ? element("p", { class: "suggestion" }, suggestionOf(this.card)) : null;
+    return this.state.shown.has("suggestion") ? element("p", { class: "suggestion", tabindex: "-1" }, suggestionOf(this.card)) : null;
   }
 
   hintButton() {
@@ -486,6 +486,8 @@ class RequestView extends View {
     this.state.shown.add("suggestion");
     this.reason.replaceChildren(...why(this.card, true));
     this.choose();
+    // Its button is gone, and a screen reader says what has the focus.
+    this.body.querySelector(".suggestion").focus();
   }
 
   press(key) {
