@@ -59,8 +59,8 @@ class Moments:
     @property
     def varies(self) -> bool:
         """Whether not all numbers are equal."""
-        # Below this, the spread is rounding error of a constant.
-        rounding = 1e-12 * self.mean
+        # Below this, the spread is rounding error of a constant, or has no finite inverse.
+        rounding = max(1e-12 * abs(self.mean), 1.0 / LARGEST)
         return self.variance > rounding * rounding
 
     @property

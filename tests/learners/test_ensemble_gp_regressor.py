@@ -88,6 +88,14 @@ def test_weights_are_probabilities_after_thousands_of_labels():
     assert np.all(np.isfinite(model._core.experts.log_evidences(model._standardised)))
 
 
+def test_targets_whose_spread_has_no_finite_inverse_count_as_equal():
+    model = EnsembleGPRegressor(seed=1)
+    for i in range(12):
+        model.learn_one({"x": float(i)}, 1e-158 * (i % 2))
+    assert sum(model.weights) == pytest.approx(1.0)
+    assert model.predict_one({"x": 0.5}) == pytest.approx(0.0, abs=1e-157)
+
+
 def test_before_anything_is_learned_it_is_the_prior():
     found = EnsembleGPRegressor(noise_variance=3.0).predict_one({"a": 1.0}, with_dist=True)
     assert (found.mu, found.sigma) == (0.0, pytest.approx(2.0))
