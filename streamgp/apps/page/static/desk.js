@@ -177,13 +177,14 @@ export class Desk {
       this.told("notice", { name: "undo.nothing" });
       return;
     }
+    // Before anything is written: a second press takes back the answer before.
+    this.#undone.add(found.answer_id);
+    this.told("history");
     const waiting = this.#outbox.pending.find((entry) => entry.id === found.answer_id);
     if (waiting !== undefined && (await this.#outbox.withdraw(waiting.id))) {
       this.#open(waiting.card);
       return;
     }
-    this.#undone.add(found.answer_id);
-    this.told("history");
     await this.#outbox.add("undo", { answer_id: found.answer_id });
   }
 
