@@ -786,6 +786,18 @@ def test_earlier_answer_is_changed_in_the_strip(scene: PageScene, look: Look) ->
     expect(page.locator(".past-answer").first).to_contain_text("study")
 
 
+def test_earlier_answer_is_changed_when_no_card_says_what_there_is_to_choose_from(
+    scene: PageScene, look: Look
+) -> None:
+    page = opened(scene, look, 1)
+    press(page, "1")
+    all_sent(page)
+    page.reload()
+    page.locator(".past-answer").click()
+    page.get_by_role("dialog").get_by_role("button", name="study").click()
+    wait_until(lambda: [one.y for one in scene.answers()] == ["bathroom", "study"])
+
+
 def test_change_that_takes_long_is_shown_in_the_strip(scene: PageScene, look: Look) -> None:
     page = opened(scene, look, 2, service_workers="block")
     page.route("**/revise", lambda route: (time.sleep(1.5), route.continue_()))

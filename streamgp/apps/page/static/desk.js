@@ -53,7 +53,7 @@ export class Desk {
   // #states   what was shown with a card, and its flag, by id
   // #isStalled whether the previous card is still shown while the next one is loading; #details are
   //           the details of that change
-  // #labels   the labels to choose from, by key, as on the key's last card
+  // #labels   the labels to choose from, by key, as on the key's last card or in the history since
   // #skips    number of skips that the server has confirmed
   current = null;
   ahead = null;
@@ -284,6 +284,7 @@ export class Desk {
       const { history } = await get("/api/history");
       if (turn !== this.#historyTurn) return; // a later request knows more
       this.#history = history ?? [];
+      for (const one of this.#history) this.#labels.set(one.key, one.labels);
       for (const id of known) this.#local.delete(id);
       this.told("history");
     });
