@@ -74,6 +74,11 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 "bad_time_zone",
             ) from None
 
+    @property
+    def has_limit(self) -> bool:
+        """Whether an answer may put off the next question."""
+        return self.per_day is not None or bool(self.gap_s)
+
     def day_start(self, now: float) -> float:
         """Return the start of the annotator's current day, POSIX seconds.
 

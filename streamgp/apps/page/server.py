@@ -383,10 +383,8 @@ class Page:
     async def reserve(self, request: Request) -> Response:
         """Return cards to go on with while there is no connection, unless limits are set."""
         person = person_of(request)
-        wanted = self._preferences.get(person.name)
-        has_limit = wanted.per_day is not None or bool(wanted.gap_s)
         found = []
-        if not has_limit and self._pause(person) is None:
+        if not self._has_limit(person) and self._pause(person) is None:
             for card_id in self._desk.reserve(person.name, self._clock(), only_key=person.key):
                 card = self._desk.card(person.name, card_id, self._clock(), only_key=person.key)
                 if card is not None:
@@ -657,6 +655,9 @@ class Page:
         preferences = self._preferences.get(person.name)
         return pause_of(preferences, person.name, self._live.desk.times, self._clock())
 
+    def _has_limit(self, person: Person) -> bool:
+        return self._preferences.get(person.name).has_limit
+
     def _upcoming(self, person: Person, *, first: str | None = None) -> dict[str, Any]:
         """Return the next card, or a requested one, with its context."""
         now, desk = self._clock(), self._desk
@@ -667,7 +668,8 @@ class Page:
             card = desk.card(person.name, first, now, only_key=person.key)
         if card is None and pause is None:
             card = desk.next(person.name, now, only_key=person.key)
-        if card is not None and pause is None:
+        # The browser goes on to it before the answer is here.
+        if card is not None and pause is None and not self._has_limit(person):
             ahead = desk.peek(person.name, now, after=card.id, only_key=person.key)
         self._herald.gave(person, *(each.id for each in (card, ahead) if each is not None))
         return {

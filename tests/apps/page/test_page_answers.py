@@ -342,6 +342,8 @@ def test_a_question_waits_for_quiet_hours_and_limits(served: Served) -> None:
     put = browser.send("PUT", "/api/preferences", {**wanted, "time_zone": "Europe/Berlin"})
     assert put.status == 200
     assert browser.get("/api/me").body["preferences"]["per_day"] == 1
+    # A browser would go on to it at once.
+    assert browser.get("/api/next").body["ahead"] is None
     reply = browser.answer("k/e1/label", "hall", "a1").body
     assert (reply["next"], reply["ahead"], reply["pause"]["why"]) == (None, None, "per_day")
     assert browser.get("/api/next").body["card"] is None
@@ -567,8 +569,10 @@ def test_a_reserve_is_of_the_key_of_the_invite_and_only_without_limits(tmp_path:
         for limit in ({"per_day": 5}, {"gap_s": 10.0}):
             assert browser.send("PUT", "/api/preferences", limit).status == 200
             assert reserve() == []
+            assert browser.get("/api/next").body["ahead"] is None
         assert browser.send("PUT", "/api/preferences", {}).status == 200
         assert len(reserve()) == 2
+        assert browser.get("/api/next").body["ahead"] is not None
 
 
 def test_a_supervisor_sees_the_answers_of_others_and_takes_one_back(tmp_path: Path) -> None:
