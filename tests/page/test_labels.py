@@ -147,6 +147,9 @@ def test_browser_finds_what_the_same_search_in_python_finds(scene: PageScene, lo
     # The page groups digits: 12,345.
     grouped = "import('/static/labels.js').then(({ search }) => search('12345', [112345, 12345]))"
     assert page.evaluate(grouped) == [12345, 112345]
+    # A label that was just typed stands where the server will have it.
+    inserted = "import('/static/labels.js').then((to) => to.withLabel(['No 2', 'No 10'], 'no 3'))"
+    assert page.evaluate(inserted) == ["No 2", "no 3", "No 10"]
 
 
 def test_latest_labels_of_the_key_that_was_answered_last_are_recent(

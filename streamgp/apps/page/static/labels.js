@@ -32,11 +32,14 @@ export function gridOf(labels) {
   return shown.some((label) => LONG_WORD.test(label)) ? "grid wide" : "grid";
 }
 
+// As in connectors/annotation/timeline.py: a card whose labels are in another order would be drawn again.
+const inOrder = (label) => label.toLowerCase().replace(/[0-9]+/g, (digits) => digits.padStart(20, "0"));
+
 /** Return the labels with one more inserted, unless the server may read it as another type. */
 export function withLabel(labels, label) {
   const isPlain = typeof label === "string" && shownLabel(label) === label && !label.startsWith('"');
   if (!isPlain || labels.includes(label)) return labels;
-  const place = labels.findIndex((one) => typeof one === "string" && one.toLowerCase() > label.toLowerCase());
+  const place = labels.findIndex((one) => typeof one === "string" && inOrder(one) > inOrder(label));
   return place < 0 ? [...labels, label] : [...labels.slice(0, place), label, ...labels.slice(place)];
 }
 
