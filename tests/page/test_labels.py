@@ -75,6 +75,24 @@ def test_labels_of_other_keys_are_offered_and_found(scene: PageScene, look: Look
     assert [(one.key, one.y) for one in scene.answers()] == [("bob", "study")]
 
 
+@pytest.mark.parametrize("scene", [tuple(f"place {n}" for n in range(20))], indirect=True)
+def test_no_key_answers_with_a_label_that_is_not_shown(scene: PageScene, look: Look) -> None:
+    at = time.time()
+    scene.write(*known(("garage", "kitchen"), at=at, key="bob"))
+    scene.write(label_request(0, at=at - 60.0, key="bob"))
+    scene.start()
+    page = look()
+    expect(page.locator("#card .elsewhere .choice")).to_have_count(12)
+    shown = page.locator("#card .choice kbd").all_text_contents()
+    assert len(shown) == 14
+    for key in "123456789abegijlmoqrtvwxyz":
+        if key not in shown:
+            page.keyboard.press(key)
+    page.keyboard.press("1")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
+    assert [one.y for one in scene.answers()] == ["garage"]
+
+
 @pytest.mark.parametrize("scene", [()], indirect=True)
 def test_a_new_label_is_offered_for_the_next_card_of_another_key(
     scene: PageScene, look: Look

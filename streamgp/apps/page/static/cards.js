@@ -508,10 +508,11 @@ class RequestView extends View {
 class LabelView extends RequestView {
   choices() {
     const { card } = this;
-    const labels = card.labels ?? [];
-    this.keys = keysOf(card.key, known(card));
+    const { labels = [], labels_elsewhere: elsewhere = [] } = card;
+    // No key answers with a label that only a search would show.
+    this.keys = keysOf(card.key, [...labels, ...elsewhere.slice(0, MOST_ELSEWHERE)]);
     this.picker = new Picker(labels, {
-      elsewhere: card.labels_elsewhere,
+      elsewhere,
       keys: this.keys,
       recent: labels.length > FEW ? recentLabels(card.key, labels) : [],
       pick: (label) => this.give(label),
