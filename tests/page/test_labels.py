@@ -93,6 +93,21 @@ def test_no_key_answers_with_a_label_that_is_not_shown(scene: PageScene, look: L
     assert [one.y for one in scene.answers()] == ["garage"]
 
 
+@pytest.mark.parametrize("scene", [tuple(f"place {n}" for n in range(20))], indirect=True)
+def test_no_key_answers_with_a_label_that_a_search_hides(scene: PageScene, look: Look) -> None:
+    scene.write(label_request(0, at=time.time() - 60.0))
+    scene.start()
+    page = look()
+    expect(page.locator("#card")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("19")
+    page.keyboard.press("Tab")
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
+    assert [one.y for one in scene.answers()] == ["place 19"]
+
+
 @pytest.mark.parametrize("scene", [()], indirect=True)
 def test_a_new_label_is_offered_for_the_next_card_of_another_key(
     scene: PageScene, look: Look

@@ -365,6 +365,7 @@ class Picker {
     const isSearching = written.trim() !== "";
     const found = isSearching ? search(written, this.labels) : this.here;
     const shown = found.slice(0, MOST_SHOWN);
+    this.shown = isSearching ? shown : [...shown, ...this.elsewhere];
     const children = [];
     if (!isSearching && this.recent.length > 0) {
       children.push(
@@ -539,7 +540,8 @@ class LabelView extends RequestView {
 
   pressed(key) {
     const label = [...this.keys].find(([, known]) => known === key);
-    if (label !== undefined) return this.taken(() => this.reply({ action: "label", label: label[0] }));
+    // A search may have hidden it.
+    if (label !== undefined && this.picker.shown.includes(label[0])) return this.taken(() => this.give(label[0]));
     if (key === "n") return this.taken(() => this.askNew(""));
     if (key === "/" && this.picker.field !== null) return this.taken(() => this.picker.focus());
     return super.pressed(key);
