@@ -232,7 +232,7 @@ class ExampleStore(ABC, Generic[B]):
         return self.learner.leave_one_out() if self._leaves_one_out else {}
 
     def noise(self, privileged: Features | None) -> tuple[float, float] | None:
-        """Return the noise variances expected of a label, and of any label; changes nothing.
+        """Return the noise variances of a label, and of any label; changes nothing.
 
         None if nothing is known of the label, or the learner does not distinguish noisy labels.
 

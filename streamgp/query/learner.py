@@ -100,7 +100,10 @@ class TellingNoise(Protocol):
     """A learner that distinguishes noisy labels from others, by their privileged features."""
 
     def noise_one(self, privileged: Features | None) -> float:
-        """Return the noise variance expected of a label; None stands for any label."""
+        """Return the variance of known noise that flips as many labels; None stands for any label.
+
+        The decision function has a variance of 1.
+        """
 
 
 class PendingAnswers(Protocol):
