@@ -831,7 +831,7 @@ def test_a_directory_holds_nothing_of_partitions_that_another_worker_has_taken(t
         assert files[1 - mine].isdisjoint(state.names())
 
 
-@examples(20)
+@examples(50)
 @given(
     st.lists(
         st.sampled_from(["first", "second", "second", "put", "comes or goes", "is killed"]),
