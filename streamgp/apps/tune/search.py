@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from streamgp.config.templates import toml
 from streamgp.evaluation import RunStatistics
 from streamgp.features import Columns
 from streamgp.gp.cholesky import NotPositiveDefiniteError
-from streamgp.interactive.messages import Event, Input, Message, Prediction
+from streamgp.interactive.messages import Event, EventKey, Input, Message, Prediction
 from streamgp.learners.gp_classifier import GPClassifier
 from streamgp.learners.gp_core import LENGTH_SCALE_PER_ROOT_FEATURE
 from streamgp.query.skeptical_base import scaling_for
@@ -144,14 +144,21 @@ class Replayed:
     Parameters
     ----------
     hits
-        For each event whose truth is known, in order, the share of replays that predicted it.
+        For each event whose truth is known, by id and in order, the share of replays that
+        predicted it.
     n_questions
         Number of label requests and challenges.
 
     Examples
     --------
     >>> few, many = (
-    ...     Replayed(n_events=4, accuracy=accuracy, hits=hits, n_questions=1.0, n_labels=1.0)
+    ...     Replayed(
+    ...         n_events=4,
+    ...         accuracy=accuracy,
+    ...         hits={(None, str(i)): hit for i, hit in enumerate(hits)},
+    ...         n_questions=1.0,
+    ...         n_labels=1.0,
+    ...     )
     ...     for accuracy, hits in ((0.75, [0.0, 1.0, 1.0, 1.0]), (0.5, [0.0, 0.0, 1.0, 1.0]))
     ... )
     >>> few.worth, few.error_of_difference(many)
@@ -161,7 +168,7 @@ class Replayed:
 
     n_events: int
     accuracy: float
-    hits: Sequence[float]
+    hits: Mapping[EventKey, float]
     n_questions: float
     n_labels: float
 
@@ -182,27 +189,29 @@ class Replayed:
             Operations Research 30(3), pp. 556-568: 10 to 30 blocks.
 
         """
-        n = min(len(self.hits), len(other.hits))  # a learner may refuse an event
+        # A learner may refuse an event.
+        both = [(hit, other.hits[name]) for name, hit in self.hits.items() if name in other.hits]
+        n = min(len(both), _N_BLOCKS)
         if n < 2:
             return 0.0
-        differences = np.subtract(self.hits[:n], other.hits[:n])
-        blocks = [float(block.mean()) for block in np.array_split(differences, min(n, _N_BLOCKS))]
+        differences = np.subtract(*np.transpose(both))
+        blocks = [float(block.mean()) for block in np.array_split(differences, n)]
         return stdev(blocks) / math.sqrt(len(blocks))
 
 
 class _Hits(ReplaySink):
-    """Whether each event whose truth is known was predicted, in order."""
+    """Whether each event whose truth is known was predicted."""
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.hits: list[bool] = []
+        self.hits: dict[EventKey, bool] = {}
 
     def send(self, message: Input | Message, *, cause: Received | None = None) -> None:
         super().send(message, cause=cause)
         if isinstance(message, Prediction) and cause is not None:
             event = cause.message
             if isinstance(event, Event) and event.truth is not None:
-                self.hits.append(message.y == event.truth)
+                self.hits[event.key, event.event_id] = message.y == event.truth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -501,7 +510,7 @@ def _replayed(log: RepeatedLog, config: Config, final: Sequence[Trial]) -> list[
 def _means(log: RepeatedLog, config: Config, *, of: str) -> Replayed | None:
     """Return the means over replays with several seeds; None after Ctrl-C."""
     runs: list[RunStatistics] = []
-    hits: list[list[bool]] = []
+    hits: list[dict[EventKey, bool]] = []
     try:
         for n in range(N_SEEDS):
             sink = _Hits()
@@ -515,7 +524,11 @@ def _means(log: RepeatedLog, config: Config, *, of: str) -> Replayed | None:
     return Replayed(
         n_events=runs[0].n_events,
         accuracy=fmean(run.accuracy or 0.0 for run in runs),
-        hits=[fmean(of_event) for of_event in zip(*hits, strict=False)],
+        hits={
+            name: fmean(one[name] for one in hits)
+            for name in hits[0]
+            if all(name in one for one in hits)
+        },
         n_questions=fmean(run.n_asked + run.n_challenges for run in runs),
         n_labels=fmean(run.n_asked for run in runs),
     )

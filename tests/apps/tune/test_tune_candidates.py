@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from statistics import fmean
 
@@ -27,6 +28,7 @@ from streamgp.apps.tune.search import (
 )
 from streamgp.config.load import check_config
 from streamgp.config.settings import Config, Learner
+from streamgp.interactive.messages import EventKey
 from streamgp.query import NeverAsk
 
 
@@ -121,6 +123,10 @@ def test_there_is_no_finalist_of_those_that_could_not_learn() -> None:
     assert finalists([able, REFUSED], "accuracy") == [able]
 
 
+def named(hits: Iterable[float]) -> dict[EventKey, float]:
+    return {(None, str(i)): hit for i, hit in enumerate(hits)}
+
+
 def with_questions(
     accuracy: float, n_questions: float, *, error: float = 0.0, is_given: bool = False
 ) -> Trial:
@@ -130,7 +136,7 @@ def with_questions(
     replayed = Replayed(
         n_events=100,
         accuracy=accuracy,
-        hits=[accuracy + (block if i // 5 % 2 else -block) for i in range(100)],
+        hits=named(accuracy + (block if i // 5 % 2 else -block) for i in range(100)),
         n_questions=n_questions,
         n_labels=n_questions,
     )
@@ -160,7 +166,9 @@ def test_the_error_counts_events_that_depend_on_their_neighbours() -> None:
     def replayed() -> Replayed:
         starts = np.where(rng.random(n) < ends, range(n), 0)
         hits = (rng.random(n) < p).astype(float)[np.maximum.accumulate(starts)].tolist()
-        return Replayed(n_events=n, accuracy=fmean(hits), hits=hits, n_questions=0, n_labels=0)
+        return Replayed(
+            n_events=n, accuracy=fmean(hits), hits=named(hits), n_questions=0, n_labels=0
+        )
 
     stated = fmean(replayed().error_of_difference(replayed()) for _ in range(100))
     # Events k apart correlate by (1 - ends) ** k. Neighbouring blocks do, too, a little.
@@ -169,8 +177,16 @@ def test_the_error_counts_events_that_depend_on_their_neighbours() -> None:
 
 
 def test_of_too_few_events_no_error_is_known() -> None:
-    of_one = Replayed(n_events=1, accuracy=1.0, hits=[1.0], n_questions=1, n_labels=1)
+    of_one = Replayed(n_events=1, accuracy=1.0, hits=named([1.0]), n_questions=1, n_labels=1)
     assert of_one.error_of_difference(of_one) == 0.0
+
+
+def test_an_event_that_only_one_learner_predicts_shifts_no_others() -> None:
+    all_of_them = with_questions(0.9, 40, error=0.03).replayed
+    assert all_of_them is not None
+    refusing = replace(all_of_them, hits=dict([*all_of_them.hits.items()][1:]))
+    assert refusing.error_of_difference(all_of_them) == 0.0
+    assert all_of_them.error_of_difference(refusing) == 0.0
 
 
 results = st.tuples(st.floats(0.0, 1.0), st.integers(0, 100), st.floats(0.0, 0.1))

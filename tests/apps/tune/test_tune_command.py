@@ -251,7 +251,7 @@ def test_differences_are_those_of_events_whose_label_is_known(log: Path) -> None
     n_known = sum(not line.endswith(",") for line in lines)
     assert (found.n_events, len(found.hits)) == (80, n_known)
     # Nothing is predicted before the first label.
-    assert sum(found.hits) == pytest.approx(found.accuracy * (n_known - 1))
+    assert sum(found.hits.values()) == pytest.approx(found.accuracy * (n_known - 1))
 
 
 def test_ctrl_c_keeps_the_best_so_far(
