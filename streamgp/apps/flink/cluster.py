@@ -241,17 +241,17 @@ class Cluster:
         """
         found = last_checkpoint(self.checkpoints)
         submitted = self.checkpoints / _SUBMITTED
-        if found is None or not submitted.exists():
+        if not submitted.exists():
             return found
-        address = submitted.read_text(encoding="utf-8")
-        if last_checkpoint(self.checkpoints, after_ns=submitted.stat().st_mtime_ns) is None:
+        address, at_ns = submitted.read_text(encoding="utf-8"), submitted.stat().st_mtime_ns
+        if found is not None and last_checkpoint(self.checkpoints, after_ns=at_ns) is None:
             raise ConfigError(
                 f"the last checkpoint here, {found}, is older than the job that was submitted to "
                 f"{address}, and what that has done would be done twice; stop it, and name its "
                 "last checkpoint or savepoint with --from, or this one if it has made none"
             )
         with suppress(_NoClusterError):  # then it runs no job
-            # Its checkpoints may be the ones in this directory.
+            # Its checkpoints may be in this directory, or elsewhere.
             replace(self, remote=remote_of(address)).check_idle(group)
         return found
 

@@ -173,7 +173,11 @@ def test_no_job_goes_on_from_before_one_that_was_submitted(tmp_path, monkeypatch
     monkeypatch.setattr(cluster, "_open", answer)
     there.start("streamgp rooms", list, begin_at=None)
     at = (tmp_path / "submitted").stat().st_mtime
-    assert here.last_checkpoint("rooms") is None
+    running = "the cluster already runs 'streamgp rooms' as job 0af1"
+    with pytest.raises(ConfigError, match=running):  # its checkpoints are elsewhere
+        here.last_checkpoint("rooms")
+    assert here.last_checkpoint("hall") is None
+    asked.clear()
     metadata.touch()
     os.utime(metadata, (at - 1, at - 1))
     for _ in range(2):
@@ -184,7 +188,7 @@ def test_no_job_goes_on_from_before_one_that_was_submitted(tmp_path, monkeypatch
         here.start("streamgp rooms", list, begin_at="file:/stopped")  # and ends too soon
     assert asked == []
     os.utime(metadata, (at + 1, at + 1))  # perhaps by the job that was submitted
-    with pytest.raises(ConfigError, match="the cluster already runs 'streamgp rooms' as job 0af1"):
+    with pytest.raises(ConfigError, match=running):
         here.last_checkpoint("rooms")
     assert here.last_checkpoint("hall") == metadata.parent.as_uri()
     jobs.clear()  # the cluster has ended
