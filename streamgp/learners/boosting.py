@@ -58,9 +58,9 @@ SHRINKAGE: Mapping[Preset, float] = {"default": 1.0, "paper": 0.5}
 
 # An example that nine weak learners got wrong has a weight of e^9 in the tenth, by Alg. 1.
 MAX_WEIGHT = 10.0
-# The exponential of a larger sum is no float, and that of a smaller one is 0; a mean of weights is
-# divided by.
-_LARGEST_SUM = 700.0
+# The exponential of a larger number is no float, and that of its negative is 0, by which no weight
+# can be divided.
+_LARGEST_EXPONENT = 700.0
 # What has been learned is predicted from then on, so weights shrink: their mean is taken over
 # the latest hundred or so.
 _FORGETTING = 0.01
@@ -167,8 +167,8 @@ class BoostedClassifier(Seeded, base.MiniBatchClassifier):
         for m in range(len(weak)):
             p = weak.learn(m, self._scaled(m, weight))  # lines 6-7
             total += share * self._agreement(p, y)  # lines 8-9
-            sum_ = max(-_LARGEST_SUM, min(total, _LARGEST_SUM))
-            weight = min(math.exp(-sum_), MAX_WEIGHT)  # line 10
+            exponent = max(-_LARGEST_EXPONENT, min(-total, _LARGEST_EXPONENT))
+            weight = min(math.exp(exponent), MAX_WEIGHT)  # line 10
         self._n_learned += 1
 
     def predict_proba_one(self, x: Features) -> dict[Label, float]:  # type: ignore[override]
