@@ -684,7 +684,7 @@ def test_availability_is_a_budget_beside_those_that_there_would_be_without_it() 
 def test_an_annotator_with_hours_is_away_at_all_others() -> None:
     annotator = build_annotator(Config(annotator=Annotator(hours=("7-9", "22-6"))))
     assert isinstance(annotator, AwayAnnotator)
-    assert (annotator.name, annotator.hours) == ("simulated", [(7, 9), (22, 6)])
+    assert (annotator.name, annotator.hours) == ("simulated", ((7, 9), (22, 6)))
 
 
 def test_a_process_of_numbers_learns_its_hyperparameters_unless_told_otherwise() -> None:

@@ -271,7 +271,7 @@ def test_hostile_labels_are_text(scene: PageScene, look: Look) -> None:
             for value in page.locator(".feature .value").all():
                 assert value.evaluate("shown => shown.scrollWidth <= shown.clientWidth")
             page.get_by_role(
-                "button", name=f"Show the other {len(written) - 800} characters"
+                "button", name=f"Show the other {len(written) - 800:,} characters"
             ).click()
             expect(text).to_have_text(written, use_inner_text=True)
         page.get_by_role("button", name=HOSTILE[1], exact=True).first.click()

@@ -10,7 +10,7 @@ strongly, judged by these, all other labels support this one.
 
 Online: an annotator, 40 % of whose answers are careless; half of these are wrong. Privileged
 features are the stated confidence and the response time. 300 answers are learned one by one, with
-and without replays of earlier ones, and all at once; AUC says how well the expected noise of an
+and without replays of earlier ones, and all at once; AUC says how well the noise of an
 answer detects careless ones. A longer stream shows which examples to retain if not all can be.
 
 In a conversation the same answers are challenged when they are probably wrong: by the record of

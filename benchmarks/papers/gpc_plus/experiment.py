@@ -50,7 +50,7 @@ class Result:
     errors
         Share of wrong predictions in per cent, after each number of labels in `checks`.
     auc
-        How well the expected noise variance tells careless labels from careful ones; None if it
+        How well the noise variance tells careless labels from careful ones; None if it
         was not measured.
 
     """
