@@ -65,7 +65,7 @@ QUICK = Plan(n_readings=200, n_seeds_of_people=2, n_events=500, n_seeds=2, error
 
 
 class ByAllAnswers(SkepticalClassifier):
-    """A classifier that challenges by the joint estimate, computed anew for each answer."""
+    """A classifier that challenges by the joint estimate, computed again for each answer."""
 
     _found: Mapping[str | None, Reliability] = {}
 

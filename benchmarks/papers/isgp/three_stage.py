@@ -27,8 +27,8 @@ class StagedSkepticalClassifier(SkepticalClassifier):
 
     Its *confidence* in a prediction is the largest probability, times `n / (n + 1)` for `n` labels
     learned; the *reliability* of an annotator is `(1 + kept) / (2 + challenged)`, where `kept` of
-    the `challenged` answers were not changed. Other answers are no evidence, as nobody looked for a
-    mistake in them. With the mean confidence of the last ten predictions whose label became known:
+    the `challenged` answers were not changed. Other answers are no evidence: a mistake in them
+    would not show. With the mean confidence of the last ten predictions whose label became known:
 
     * `train`: always asks, never challenges. Ends when that mean exceeds `theta` times the
     reliability of the annotator who answered last: the classifier is about as credible.
