@@ -12,7 +12,7 @@ This module has no clock and does no I/O: the caller passes times, in POSIX seco
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 from urllib.parse import quote, unquote
@@ -657,7 +657,18 @@ class AnnotationDesk:
             question, y, now, annotator=annotator, answer_id=answer_id, **details
         )
         self._leases.pop(question.request_key, None)
+        if answer is None:
+            self._note_stands_again(question, annotator, answer_id, details)
         return self._accepted(answer, question.partition)
+
+    def _note_stands_again(
+        self, question: Question, annotator: str, answer_id: str, details: Mapping[str, Any]
+    ) -> None:
+        """Let the reply's id name the answer that stands again: it may be repeated or undone."""
+        event = question.request.key, question.request.event_id
+        if (standing := self._inbox.own(annotator).standing(event)) is not None:
+            again = replace(standing, **details), question.partition
+            self._answers.put((annotator, answer_id), again)
 
     def _accepted(self, answer: Answer | None, partition: int | None) -> Accepted:
         if answer is not None:

@@ -753,6 +753,20 @@ def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> N
     ]
 
 
+def test_declining_once_more_stands_among_the_last_answers(scene: PageScene, look: Look) -> None:
+    page = opened(scene, look, 1)
+    press(page, "d")
+    all_sent(page)
+    page.keyboard.press("u")
+    expect(page.locator(CARD)).to_be_visible()
+    press(page, "d")
+    all_sent(page)
+    expect(page.locator(".past-answer")).to_contain_text("don't know")
+    page.keyboard.press("u")
+    expect(page.locator(CARD)).to_be_visible()
+    assert len(scene.answers()) == 1
+
+
 def test_answer_that_was_never_sent_is_taken_back_without_a_trace(
     scene: PageScene, look: Look
 ) -> None:

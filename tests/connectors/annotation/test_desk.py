@@ -441,6 +441,24 @@ def test_everything_that_is_known_of_an_answer_goes_with_it() -> None:
     assert (answer.declined, answer.reason, answer.privileged) == (True, "unclear", None)
 
 
+def test_declining_once_more_is_known_by_its_own_id() -> None:
+    desk = desk_with(request("e1"))
+    first, second = (
+        Reply(card="e1/label", answer_id=name, action="decline", response_s=n)
+        for name, n in (("c1", 2.0), ("c2", 1.0))
+    )
+    desk.reply("ann", first, 120.0)
+    desk.undo("ann", "c1", 121.0)
+    assert desk.reply("ann", second, 122.0).answer is None  # nothing has changed for the workers
+    assert desk.reply("ann", second, 123.0).again
+    assert [one.answer_id for one in desk.history("ann", 124.0)] == ["c1"]
+    assert desk.next("ann", 124.0) is None
+    desk.undo("ann", "c2", 125.0)
+    card = desk.next("ann", 126.0)
+    assert card is not None
+    assert card.supersedes is not None
+
+
 @pytest.mark.parametrize(
     ("fields", "what"),
     [

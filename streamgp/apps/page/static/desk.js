@@ -49,7 +49,7 @@ export class Desk {
   // #leased   whether the server has leased us the current card, or we went on to it ourselves
   // #answered cards answered here, with the time on a monotonic clock: a reply in flight may still contain them
   // #local    answers that the server's history may not have yet, by id
-  // #undone   ids of answers that were taken back
+  // #undone   ids of answers that were taken back, and whether the server has confirmed that
   // #states   what was shown with a card, and its flag, by id
   // #isStalled whether the previous card is still shown while the next one is loading; #details are
   //           the details of that change
@@ -70,7 +70,7 @@ export class Desk {
   #answered = new Map();
   #history = [];
   #local = new Map();
-  #undone = new Set();
+  #undone = new Map();
   #states = new Map();
   #labels = new Map();
   #isStalled = false;
@@ -178,7 +178,7 @@ export class Desk {
       return;
     }
     // Before anything is written: a second press takes back the answer before.
-    this.#undone.add(found.answer_id);
+    this.#undone.set(found.answer_id, false);
     this.told("history");
     const waiting = this.#outbox.pending.find((entry) => entry.id === found.answer_id);
     if (waiting !== undefined && (await this.#outbox.withdraw(waiting.id))) {
@@ -280,12 +280,16 @@ export class Desk {
       const pending = new Set(this.#outbox.pending.map((entry) => entry.id));
       // What is answered or changed while the request is under way is not in its reply.
       const known = [...this.#local.keys()].filter((id) => !pending.has(id));
+      const undone = [...this.#undone.keys()].filter((id) => this.#undone.get(id));
       const turn = (this.#historyTurn += 1);
       const { history } = await get("/api/history");
       if (turn !== this.#historyTurn) return; // a later request knows more
       this.#history = history ?? [];
       for (const one of this.#history) this.#labels.set(one.key, one.labels);
       for (const id of known) this.#local.delete(id);
+      // "Don't know" once more is the same answer, which stands again.
+      const standing = new Set(this.#history.map((one) => one.answer_id));
+      for (const id of undone) if (standing.has(id)) this.#undone.delete(id);
       this.told("history");
     });
   }
@@ -496,6 +500,7 @@ export class Desk {
       this.refill();
       return;
     }
+    if (entry.kind === "undo") this.#undone.set(entry.body.answer_id, true);
     // Answers are kept here; of what has changed them, only the server's history tells.
     if (["undo", "revise", "rename"].includes(entry.kind)) this.#refreshHistoryLater();
     if (entry.kind === "undo" && reply.next) {
