@@ -277,7 +277,7 @@ class LineFace:
         self._watch.look(request if view.n_read is None else None)
 
     def read(self, view: View, timeout_s: float) -> Command | None:
-        """Parse the next line. Lines for which there is no question yet are kept.
+        """Parse the next line. In a pipe, lines for which there is no question yet are kept.
 
         Raises
         ------
@@ -293,6 +293,11 @@ class LineFace:
             return Command(kind="quit") if self._lines.has_ended else None
         word = line.strip()
         if view.question is None and word not in ("", "?", "q", "u"):
+            if self._lines.is_typed:
+                # Kept, it would come before the "q" that is typed next.
+                self._lines.drop()
+                self._console.print(looks.whole(view))
+                return None
             # The input was prepared in advance and has ended: end too, unless told to wait.
             done = self._lines.is_at_end and not view.is_patient
             return Command(kind="quit") if done else None

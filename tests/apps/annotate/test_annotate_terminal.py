@@ -179,6 +179,26 @@ def test_pasted_lines_answer_no_question_that_was_not_shown(
     assert answers(directory) == [("e2/challenge/1", "hall", None)]
 
 
+def test_line_typed_while_nothing_is_asked_is_in_the_way_of_no_other(
+    terminal: Terminal, directory: Path
+) -> None:
+    terminal.sees("ann: 2 wait")
+    terminal.types("k\n")
+    terminal.sees("ann: 1 waits")
+    terminal.types("1\n")
+    terminal.sees("no question is open; new ones appear here")
+    terminal.types("hall\n")
+    terminal.sees("no question is open; new ones appear here")
+    terminal.types("u\n")
+    terminal.sees("taken back: den, about event e1")
+    terminal.sees("ann: 1 waits")
+    terminal.types("1\n")
+    terminal.sees("no question is open; new ones appear here")
+    terminal.types("1\nq\n")
+    assert terminal.leaves() == 0
+    assert [y for _, y, _ in answers(directory)] == ["den", "den", None, "den"]
+
+
 def test_time_asleep_is_no_time_of_an_answer(terminal: Terminal, directory: Path) -> None:
     terminal.sees("ann: 2 wait")
     start = time.monotonic()
