@@ -90,8 +90,11 @@ class Statistics:
         if len(self._rows) == _WAITING:
             self._fold()
 
-    def fit(self, experts: Experts, directions: Array) -> None:
+    def fit(self, experts: Experts, directions: Array) -> bool:
         """Give experts the hyperparameters of largest evidence, and the resulting posteriors.
+
+        Targets that are all the same tell nothing about their spread: nothing changes then, and the
+        result is False.
 
         Parameters
         ----------
@@ -118,7 +121,7 @@ class Statistics:
             least_noise_share=self._least_noise_share,
         )
         if curve.yy <= 0.0:
-            return  # targets that are all the same tell nothing about their spread
+            return False
         ratios = curve.best()
         noise = curve.noise_variances(ratios[:, None])[:, 0]
         shrunk = a + ratios[:, None]
@@ -132,6 +135,7 @@ class Statistics:
         experts.quadratic_forms = (self._yy - explained) / noise[:, None, None]
         experts.log_dets = self.n * np.log(noise) + np.log1p(a / ratios[:, None]).sum(axis=1)
         experts.n = self.n
+        return True
 
     def _fold(self) -> None:
         """Add the rows that wait."""
@@ -187,8 +191,10 @@ class FittedExperts(Experts):
         if self._statistics is not None:
             self._statistics.note(seen.features, y)
 
-    def fit(self, directions: Array) -> None:
+    def fit(self, directions: Array) -> bool:
         """Switch to the hyperparameters with the largest evidence, and the resulting posteriors.
+
+        False if there are none, as the targets are all the same or no more fits follow.
 
         Parameters
         ----------
@@ -196,8 +202,7 @@ class FittedExperts(Experts):
             What hyperparameters are judged by: combinations of the targets, shape (t, k).
 
         """
-        if self._statistics is not None:
-            self._statistics.fit(self, directions)
+        return self._statistics is not None and self._statistics.fit(self, directions)
 
     def keep(self, kept: Sequence[int], directions: Array) -> None:
         """Drop all experts except these, and fit those; `directions` as in `fit`."""

@@ -280,7 +280,7 @@ class RegressionCore(EnsembleCore[FittedExperts]):
         if self._due is None or self.n_learned < self._due:
             return
         self._seen = None
-        self.experts.fit(directions)
+        is_fitted = self.experts.fit(directions)
         if self._settings.is_paper:
             # Weights are products of predictions from here on (Eq. 8), and never reset.
             self.experts.forget_evidence()
@@ -289,7 +289,7 @@ class RegressionCore(EnsembleCore[FittedExperts]):
         else:
             self._due += self._due - self._since
             # With forgetting, any of them may suit what comes.
-            if self._settings.drop_experts and self._settings.forgetting == 1.0:
+            if is_fitted and self._settings.drop_experts and self._settings.forgetting == 1.0:
                 self._drop(directions)
 
     def _drop(self, directions: Array) -> None:

@@ -208,6 +208,16 @@ def test_experts_that_count_nothing_for_long_are_dropped_and_predictions_stay():
         assert (ours.mu, ours.sigma) == pytest.approx((theirs.mu, theirs.sigma), rel=1e-6)
 
 
+def test_equal_targets_tell_nothing_about_the_experts():
+    """A sensor that stands still for hundreds of events, then moves."""
+    model = taught([(x, 3.0) for x, _ in waves(400)], seed=1)
+    assert len(model._core.kept) == 7
+    later = [x for x, _ in waves(8, seed=9)]
+    assert {model.predict_one(x) for x in later} == {3.0}
+    taught(waves(100), model)
+    assert len({model.predict_one(x) for x in later}) == 8
+
+
 def test_the_paper_fits_once_and_multiplies_weights_from_there():
     model, changed = EnsembleGPRegressor(n_features=5, preset="paper", seed=1), []
     noise = model._core.experts.noise_variances
