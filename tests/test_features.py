@@ -92,7 +92,7 @@ def test_small_numpy_integers_do_not_overflow():
 
 def test_large_values_survive_and_too_large_ones_are_refused():
     assert Columns("ab").vector({"a": 1e150, "b": -1e150}).tolist() == [1e150, -1e150]
-    with pytest.raises(ValueError, match=r"feature 'b' must be at most 1e\+150, got -1e\+200"):
+    with pytest.raises(ValueError, match=r"'b' must be at most 1e\+150 in size, got -1e\+200"):
         Columns("ab").vector({"a": 1e150, "b": -1e200})
 
 

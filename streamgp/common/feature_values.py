@@ -150,7 +150,7 @@ def as_number(name: FeatureName, value: Any) -> float:
         )
     if abs(number) > LARGEST:
         raise ValueError(
-            f"feature {name!r} must be at most {LARGEST:.0e}, got {value!r}; "
+            f"feature {name!r} must be at most {LARGEST:.0e} in size, got {value!r}; "
             "leave it out if unknown"
         )
     return 0.0 if math.isnan(number) else number

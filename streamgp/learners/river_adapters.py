@@ -285,14 +285,14 @@ def checked_target(y: object) -> float:
     --------
     >>> checked_target(1e155)
     Traceback (most recent call last):
-    ValueError: y must be finite and at most 1e+150, got 1e+155
+    ValueError: y must be finite and at most 1e+150 in size, got 1e+155
 
     """
     value = as_target(y)
     if value is None:
         raise TypeError(f"y must be a number, got {y!r}; do not learn events without a target")
     if not abs(value) <= LARGEST:
-        raise ValueError(f"y must be finite and at most {LARGEST:.0e}, got {y!r:.60}")
+        raise ValueError(f"y must be finite and at most {LARGEST:.0e} in size, got {y!r:.60}")
     return value
 
 

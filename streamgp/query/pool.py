@@ -108,7 +108,9 @@ def _of_array(X: Any) -> tuple[Array, NDArray[np.bool_], Columns]:
     present = ~np.isnan(points)
     points[~present] = 0.0
     if (np.abs(points) > LARGEST).any():
-        raise ValueError(f"X must be finite and at most {LARGEST:.0e}; NaN stands for unknown")
+        raise ValueError(
+            f"X must be finite and at most {LARGEST:.0e} in size; NaN stands for unknown"
+        )
     return points, present, Columns(range(points.shape[1]))
 
 

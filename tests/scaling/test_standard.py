@@ -181,7 +181,7 @@ def test_small_numpy_integers_do_not_overflow():
         (math.inf, "feature 'a' must be finite, got inf; leave it out if unknown"),
         (-math.inf, "feature 'a' must be finite, got -inf; leave it out"),
         (10**400, "feature 'a' must be finite, got 1000"),
-        (1e200, r"feature 'a' must be at most 1e\+150, got 1e\+200; leave it"),
+        (1e200, r"feature 'a' must be at most 1e\+150 in size, got 1e\+200; leave it"),
         (-1.7e308, r"feature 'a' must be at most 1e\+150"),
     ],
     ids=["inf", "-inf", "long", "large", "-large"],
