@@ -515,14 +515,23 @@ class StudentT:
         """Log density at `y`, in nats; infinite at the only possible value, if there is one."""
         if self.sigma == 0.0:
             return math.inf if y == self.mu else -math.inf
-        z, dof = (y - self.mu) / self.sigma, self.dof
+        dof = self.dof
         return (
             math.lgamma((dof + 1) / 2)
             - math.lgamma(dof / 2)
             - 0.5 * math.log(dof * math.pi)
             - math.log(self.sigma)
-            - (dof + 1) / 2 * math.log1p(z * z / dof)
+            - (dof + 1) / 2 * _log1p_square(y - self.mu, self.sigma, dof)
         )
+
+
+def _log1p_square(distance: float, scale: float, dof: float = 1.0) -> float:
+    """`log(1 + (distance / scale)² / dof)`, finite also where the square is no float."""
+    z = distance / scale
+    square = z * z / dof
+    if square < math.inf:
+        return math.log1p(square)
+    return 2.0 * (math.log(abs(distance)) - math.log(scale)) - math.log(dof)
 
 
 def answer_expected(
@@ -602,8 +611,7 @@ def probability_outlier(
         return error_rate
     # Never narrower than `f`: where the learner knows nothing, an answer must not look wrong.
     scale = max(targets.std, expected.sigma)
-    z = (given - targets.mean) / scale
-    wrong = -math.log(math.pi * scale) - math.log1p(z * z)
+    wrong = -math.log(math.pi * scale) - _log1p_square(given - targets.mean, scale)
     odds = math.log((1.0 - error_rate) / error_rate) + expected.log_density(given) - wrong
     # 1 / (1 + exp(odds)), for odds of either sign
     return 1.0 / (1.0 + math.exp(odds)) if odds < 0.0 else math.exp(-odds) / (1.0 + math.exp(-odds))

@@ -90,6 +90,14 @@ def test_far_off_answers_are_wrong_for_certain(e, sigma):
     assert probability_outlier(expected, targets, 1e9, e) > 0.99
 
 
+@pytest.mark.parametrize("y", [-1e100, 1e100, 1e308])
+@pytest.mark.parametrize("unit", [1.0, 1e-60, 1e-150])
+def test_so_are_those_whose_squared_deviation_is_no_float(y, unit):
+    targets = moments(0.0, unit, 2.0 * unit)
+    expected = StudentT(mu=unit, sigma=unit, dof=30)
+    assert probability_outlier(expected, targets, y, 0.2) == pytest.approx(1.0)
+
+
 @given(numbers, st.integers(1, 100), st.floats(0.5, 0.999))
 def test_the_interval_ends_where_the_quantiles_are(mu, dof, level):
     rule, expected = OutsideInterval(level), StudentT(mu=mu, sigma=2.0, dof=dof)
