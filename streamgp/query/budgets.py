@@ -204,8 +204,10 @@ class AtMostPer:
         return QuestionsLeft(max(0, self.n - self._within(now)), self.n, self.span_s)
 
     def _within(self, now: float) -> int:
-        first = bisect_right(self._asked_at, now - self.span_s)
-        last = bisect_left(self._asked_at, now + self.span_s)
+        # The time itself counts, even where a span shorter than its rounding does not move it.
+        times = self._asked_at
+        first = min(bisect_right(times, now - self.span_s), bisect_left(times, now))
+        last = max(bisect_left(times, now + self.span_s), bisect_right(times, now))
         return last - first
 
     def note(self, decision: Decision, asked: bool, now: float) -> None:  # noqa: ARG002

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier
-from streamgp.base import Decision
+from streamgp.base import Decision, QuestionsLeft
 from streamgp.query.budgets import AtMost, AtMostPer, RateBudget, Unlimited
 
 WISH = Decision.of(1.0, 0.0, "AlwaysAsk")
@@ -76,6 +76,13 @@ def test_no_span_holds_more_than_n_questions(n, span_s, times, forward):
     times = sorted(times) if forward else times
     asked_at = play(AtMostPer(n, span_s), [(WISH, t) for t in times])
     assert within(asked_at, span_s) <= n
+
+
+def test_a_span_shorter_than_the_rounding_of_time_holds_no_more_either():
+    budget, now = AtMostPer(2, 1e-9), 1.7e9
+    assert now + 1e-9 == now
+    assert len(play(budget, [(WISH, now)] * 5)) == 2
+    assert budget.left(now) == QuestionsLeft(0, 2, 1e-9)
 
 
 def test_a_span_that_is_over_allows_as_many_again():
