@@ -21,7 +21,7 @@ class PredictionSets(base.Base):
     the latest `window` in place of a calibration set). `a` moves by `step * (alpha - e)` after each
     label, where `e` is 1 if the set did not hold it and 0 if it did (Eq. 2): after `T` labels, the
     share of sets that missed theirs is `alpha` up to `1 / (step T)` and `1 / T`, even if the stream
-    changes. A label that the classifier has never met is in no set.
+    changes, as long as no label is new: one that the classifier has never met is in no set.
 
     Sets may be empty: an empty set says that no label is likely enough, as for an event unlike all
     before, when the other sets hold their labels often enough. If labels are learned only for
@@ -33,7 +33,7 @@ class PredictionSets(base.Base):
         Share of events whose set may miss the label, between 0 and 1.
     step
         How fast `a` adapts, above 0. Larger values react faster and fluctuate more; with the
-        default the share is within .02 of `alpha` after 1000 labels, whatever the stream.
+        default the share is within .02 of `alpha` after 1000 labels, none of them new.
     window
         Number of latest true labels whose nonconformity is kept.
 
