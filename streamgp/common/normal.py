@@ -338,6 +338,8 @@ class LightTails:
 
     def learn(self, mu: float, sigma: float, y: float) -> None:
         """Learn a target for which this mean and standard deviation were predicted."""
+        if sigma == 0.0:
+            return  # below 1e-162 the variance is no float, and there is nothing to compare with
         z = abs(y - mu) / sigma
         if not z < _FURTHEST:
             z = _FURTHEST

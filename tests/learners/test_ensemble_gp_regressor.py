@@ -96,6 +96,16 @@ def test_targets_whose_spread_has_no_finite_inverse_count_as_equal():
     assert model.predict_one({"x": 0.5}) == pytest.approx(0.0, abs=1e-157)
 
 
+def test_targets_are_learned_whose_forecasts_have_a_variance_that_is_no_float():
+    rng = np.random.default_rng(2)
+    model, sigmas = EnsembleGPRegressor(n_features=4, seed=1), []
+    for a, y in rng.normal(size=(80, 2)).tolist():
+        sigmas.append(model.predict_one({"a": a}, with_dist=True).sigma)
+        model.learn_one({"a": a}, 1e-150 * y)
+    assert 0.0 in sigmas
+    assert all(map(math.isfinite, sigmas))
+
+
 def test_before_anything_is_learned_it_is_the_prior():
     found = EnsembleGPRegressor(noise_variance=3.0).predict_one({"a": 1.0}, with_dist=True)
     assert (found.mu, found.sigma) == (0.0, pytest.approx(2.0))
