@@ -295,7 +295,9 @@ def _correlations(channels: Mapping[str, Array]) -> Iterator[tuple[str, float]]:
     """Correlate every pair of channels over the rows in which both have a value."""
     if len(channels) < 2:
         return
-    names = list(channels)
+    # Not in the order in which they appeared, which keys and late rows may change: a pair has one
+    # name.
+    names = sorted(channels)
     values = np.stack([channels[name] for name in names])
     known = np.isfinite(values)
     whole = signals.correlations(values) if known.all() and values.shape[1] > 1 else None

@@ -106,6 +106,18 @@ def test_the_order_of_rows_within_the_grace_changes_nothing(rows, grace, rng):
         straight, mixed = Windows(7.0, 3.0, **settings_), Windows(7.0, 3.0, **settings_)
 
 
+def test_a_correlation_has_one_name_whichever_channel_came_first():
+    windows = Windows(10.0, features=["correlation"], by="key")
+    closed = []
+    for key, first in (("a", "v"), ("b", "w")):
+        closed += windows.update_one({"key": key, "time": 0.0, first: 3.0})
+        for t in range(1, 11):
+            closed += windows.update_one({"key": key, "time": t, "w": t * t, "v": -t})
+    one, other = (window["x"] for window in closed)
+    assert [*one] == ["v*w.correlation"]
+    assert other == one
+
+
 @given(rows=logs, cuts=st.lists(st.integers(0, 40), max_size=4), grace=st.integers(0, 20))
 def test_parts_that_changed_are_the_whole_state_wherever_the_log_is_cut(rows, cuts, grace):
     def new():
