@@ -581,10 +581,10 @@ class AwayAnnotator:
     def answer(self, request: Request, truth: Label | None, now: float) -> Answer | None:
         """Answer a request; None if it expires while the annotator is away."""
         wait_s = min(_wait_s(now, first, last) for first, last in self.hours)
-        answer = self.annotator.answer(request, truth, now + wait_s)
-        if answer is None or wait_s == 0.0 or request.expires_at is None:
-            return answer
-        return answer if answer.answered_at <= request.expires_at else None
+        back_at, expires_at = now + wait_s, request.expires_at
+        if wait_s > 0.0 and expires_at is not None and back_at > expires_at:
+            return None  # not asked, so that an annotator with a state does not notice
+        return self.annotator.answer(request, truth, back_at)
 
     def state(self) -> State:
         """Return the state of the annotator."""

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from math import log
 from statistics import fmean, median, stdev
 
@@ -149,6 +150,20 @@ def test_time_that_goes_backwards_gives_no_rest():
     assert annotator.tiredness == 4.0
     annotator.answer(ask(5), "a", 110.0)
     assert annotator.tiredness == 3.0
+
+
+def test_a_question_that_expires_while_the_annotator_is_away_tires_none():
+    tired = TiredAnnotator()
+    away = AwayAnnotator(tired, [(2, 3)])
+    assert away.answer(replace(ask(0, 0.0), expires_at=3600.0), "a", 0.0) is None
+    assert tired.tiredness == 0.0
+
+
+def test_on_return_a_delay_counts_as_if_the_question_came_then():
+    away = AwayAnnotator(TiredAnnotator(delay=600.0), [(2, 3)])
+    request = replace(ask(0, 0.0), expires_at=7500.0)
+    assert away.answer(request, "a", 0.0).answered_at == 7800.0
+    assert away.answer(request, "a", 7200.0).answered_at == 7800.0
 
 
 @given(st.lists(st.floats(0.0, 1e4), max_size=20), st.integers(0, 20), st.booleans())
