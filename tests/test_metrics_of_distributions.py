@@ -148,6 +148,16 @@ def test_targets_that_do_not_differ_have_no_variance():
     assert scored(NPLL(), [(1.0, p)] * 3) == pytest.approx(0.5 * math.log(2.0 * math.pi))
 
 
+@given(st.floats(-1e6, 1e6), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=5))
+def test_neither_have_equal_targets_of_any_weight(y, weights):
+    nmse, npll, prediction = NMSE(), NPLL(), Normal(mu=y + 1.0, sigma=1.0)
+    for weight in weights:
+        nmse.update(y, prediction, weight)
+        npll.update(y, prediction, weight)
+    assert nmse.get() == 0.0
+    assert npll.get() == pytest.approx(-prediction.log_density(y))
+
+
 @pytest.mark.parametrize("kind", [NMSE, NPLL, CRPS, IntervalCoverage])
 def test_what_is_no_distribution_is_refused_and_not_counted(kind):
     metric = kind()

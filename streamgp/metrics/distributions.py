@@ -222,6 +222,10 @@ class _Targets(Moments):
 
     def count(self, y: float, weight: float) -> None:
         """Count a target, or uncount it if the weight is negative."""
+        if weight > 0 and not self.n:
+            # Multiplied by the weight and divided by it, the mean would not quite be the target.
+            self.n, self.mean = weight, float(y)
+            return
         if weight > 0:
             self.add(y, weight)
             return
