@@ -3,7 +3,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from river import evaluate, utils
 from river import metrics as river_metrics
@@ -148,8 +148,9 @@ def test_targets_that_do_not_differ_have_no_variance():
     assert scored(NPLL(), [(1.0, p)] * 3) == pytest.approx(0.5 * math.log(2.0 * math.pi))
 
 
+@example(0.35784366315016186, [0.1])
 @given(st.floats(-1e6, 1e6), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=5))
-def test_neither_have_equal_targets_of_any_weight(y, weights):
+def test_equal_targets_have_no_variance_whatever_their_weights(y, weights):
     nmse, npll, prediction = NMSE(), NPLL(), Normal(mu=y + 1.0, sigma=1.0)
     for weight in weights:
         nmse.update(y, prediction, weight)
