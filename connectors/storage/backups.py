@@ -99,7 +99,12 @@ _head = msgspec.json.Decoder(_Head)
 _decoder = msgspec.json.Decoder(Manifest)
 
 
-def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Manifest:
+def write_backup(
+    directory: Path,
+    manifest: Manifest,
+    contents: Contents,
+    beside: Mapping[str, bytes] | None = None,
+) -> Manifest:
     r"""Write a backup; return its manifest with the files.
 
     Parameters
@@ -110,6 +115,8 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
         The manifest, without files.
     contents
         The records.
+    beside
+        Files, by name, that a restore does not read.
 
     Raises
     ------
@@ -138,6 +145,8 @@ def write_backup(directory: Path, manifest: Manifest, contents: Contents) -> Man
         make_directory(directory)
     except OSError as error:
         raise state_error(f"cannot write a backup to {directory}", error) from error
+    for name, data in (beside or {}).items():
+        write_snapshot(directory / name, data)
     files = []
     for topic in TOPICS:
         for partition in range(manifest.n_partitions):

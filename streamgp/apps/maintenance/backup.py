@@ -33,7 +33,6 @@ from connectors.storage.backups import (
     read_backup,
     write_backup,
 )
-from connectors.storage.snapshots import write_snapshot
 from connectors.topics import (
     COMPACTED,
     WORKER_INPUTS,
@@ -134,8 +133,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None) -> None:
             positions=_by_topic(checkpoint.positions),
         )
         with in_one_line(BackupError):
-            written = write_backup(directory, manifest, contents)
-        _write_positions(there, directory, manifest)
+            beside = {"positions.csv": _positions_file(there, manifest)}
+            written = write_backup(directory, manifest, contents, beside)
         n_bytes = sum(file.n_bytes for file in written.files)
         click.echo(
             f"{_told(histories.values(), contents)} in "
@@ -144,8 +143,8 @@ def back_up(config_file: Path, directory: Path, *, broker: str | None) -> None:
         )
 
 
-def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> None:
-    """Write the positions for `kafka-consumer-groups.sh --reset-offsets --from-file`.
+def _positions_file(there: Deployment, manifest: Manifest) -> bytes:
+    """Return the positions for `kafka-consumer-groups.sh --reset-offsets --from-file`.
 
     Where the group had none, it had read nothing, but may have since: it is set to the start.
 
@@ -156,7 +155,7 @@ def _write_positions(there: Deployment, directory: Path, manifest: Manifest) -> 
         if topic != "consensus"
         for partition in range(manifest.n_partitions)
     ]
-    write_snapshot(directory / "positions.csv", "".join(lines).encode())
+    return "".join(lines).encode()
 
 
 def _consistent_contents(

@@ -15,7 +15,9 @@ import msgspec
 import pytest
 
 from connectors.embedded.topics import EmbeddedTopics
+from connectors.storage import backups
 from connectors.storage.backups import MANIFEST, Manifest
+from connectors.storage.snapshots import StateError
 from connectors.topics import Outgoing, Topics
 from connectors.wire.codec import encode
 from connectors.worker.losses import LostRecordsError
@@ -335,6 +337,23 @@ def test_the_file_of_positions_has_every_partition_of_the_inputs(
         for topic in ("answers", "events")
         for n in (0, 1)
     ]
+
+
+def test_a_backup_whose_positions_are_not_written_is_none(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.put(*inputs(small)[:40])
+    small.work()
+    write = backups.write_snapshot
+
+    def fail(path: Path, data: bytes) -> None:
+        if path.name == "positions.csv":
+            raise StateError("cannot write positions.csv: no space left")
+        write(path, data)
+
+    monkeypatch.setattr(backups, "write_snapshot", fail)
+    assert small.call("backup", small.path / "backup").exit_code != 0
+    assert not (small.path / "backup" / MANIFEST).exists()
 
 
 def test_a_directory_of_no_use_is_refused_before_the_topics_are_read(small: Small) -> None:
