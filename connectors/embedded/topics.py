@@ -508,8 +508,10 @@ class EmbeddedWriter(Writer):
 
     # _unsent               records of each input that were taken and not written
     # _n_records, _n_bytes  their number and size
+    # _has_failed           whether the caller was told that they are not on disk
 
     def __init__(self, directory: Path, *, clock: Callable[[], float]) -> None:
+        self._has_failed = False
         self._database = Database(database_in(directory))
         self._clock = clock
         self._unsent: dict[TopicName, list[Outgoing]] = {}
@@ -541,15 +543,22 @@ class EmbeddedWriter(Writer):
         """
         if self._unsent:
             now = self._clock()
-            with self._database.writing():
-                for topic, records in self._unsent.items():
-                    self._database.append(INPUTS[topic], records, now)
+            try:
+                with self._database.writing():
+                    for topic, records in self._unsent.items():
+                        self._database.append(INPUTS[topic], records, now)
+            except BrokerError:
+                self._has_failed = True
+                raise
+            self._has_failed = False
             self._unsent.clear()
             self._n_records = self._n_bytes = 0
 
     def close(self) -> None:
+        """Write what was taken, except after a failed `flush`: its caller may send it again."""
         try:
-            self.flush()
+            if not self._has_failed:
+                self.flush()
         finally:
             self._database.close()
 

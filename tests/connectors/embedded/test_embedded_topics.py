@@ -611,6 +611,22 @@ def test_what_a_full_disk_did_not_take_was_not_committed(topics):
     assert len(reader.poll(0.0)) == 1
 
 
+def test_what_a_writer_has_said_is_not_written_is_not_written_when_it_closes(topics):
+    writer = topics.writer("send")
+    pages = writer._database._execute("PRAGMA page_count")[0][0]
+    writer._database._execute(f"PRAGMA max_page_count = {pages}")
+    large = Outgoing(topic="events", key=b"ann", value=b"." * 100_000)
+    writer.send(large)
+    with pytest.raises(BrokerError, match="free some space"):
+        writer.flush()
+    writer._database._execute("PRAGMA max_page_count = 1000000")
+    writer.close()
+    assert read(topics, "events") == []
+    with closing(topics.writer("send")) as again:
+        again.send(large)
+    assert len(read(topics, "events")) == 1
+
+
 def test_a_batch_is_committed_though_the_disk_has_no_room_for_a_compaction(topics, monkeypatch):
     monkeypatch.setattr(topics_module, "COMPACT_BYTES", 200_000)
     client = join(topics)
