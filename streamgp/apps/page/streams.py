@@ -116,6 +116,12 @@ class Herald:
         for card_id in card_ids:
             given.put(card_id, None)
 
+    def replied(self, person: Person) -> None:
+        """Record that a reply has told the progress: another one than the streams did, perhaps."""
+        for stream in self._streams:
+            if stream.person.name == person.name:
+                stream.told.pop("progress", None)
+
     def open(self, person: Person) -> Stream:
         stream = Stream(person)
         self._streams.add(stream)

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,9 +22,9 @@ from connectors.wire.inbound import read
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import Signatures
 from streamgp.apps.page import live
-from streamgp.apps.page.invites import Invites
+from streamgp.apps.page.invites import Invites, Person
 from streamgp.apps.page.server import PageSettings
-from streamgp.apps.page.streams import Herald
+from streamgp.apps.page.streams import PROGRESS_S, Herald, StreamSource
 from streamgp.interactive.messages import MORE_USEFUL, Answer, Cancel
 from streamgp.interactive.people import DEFAULT_PEOPLE, People
 from tests.helpers.deskwork import Broken
@@ -222,6 +222,41 @@ def test_skipped_cards_come_last_and_those_of_others_not_at_all(tmp_path: Path) 
         # What two say about one question: the first counts.
         assert ben.answer("k/e1/label", "hall", "b1").status == 200
         assert ann.answer("k/e1/label", "den", "a1").body["error"] == "card_gone"
+
+
+def test_stream_tells_the_progress_again_after_a_reply_with_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Source:
+        def progress(self, _person: Person) -> dict[str, Any]:
+            return {"waiting": 2}
+
+        def others(self, _person: Person) -> list[str]:
+            return []
+
+        def may_stay(self, _person: Person) -> bool:
+            return True
+
+        def upcoming(self, _person: Person, _after: str | None) -> None: ...
+
+        def stats_mark(self) -> None: ...
+
+    herald, ann = Herald(cast(StreamSource, Source())), Person(name="ann")
+    stream = herald.open(ann)
+    told: list[str] = []
+    monkeypatch.setattr(stream, "tell", lambda kind, _data: told.append(kind))
+
+    def look_later() -> None:
+        stream.progress_at = -PROGRESS_S
+        herald.tell_all()
+
+    look_later()
+    look_later()
+    assert told == ["others", "progress"]
+    # A question was withdrawn, which a reply has told, and another one asked since.
+    herald.replied(ann)
+    look_later()
+    assert told == ["others", "progress", "progress"]
 
 
 def test_streams_tell_of_new_and_gone_cards_and_of_progress(tmp_path: Path) -> None:
