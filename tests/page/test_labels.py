@@ -206,3 +206,18 @@ def test_latest_labels_of_the_key_that_was_answered_last_are_recent(
         }"""
     )
     assert recent == [["den"], ["den"], []]
+
+
+@pytest.mark.parametrize("scene", [tuple(f"No {n}" for n in range(1, 13))], indirect=True)
+def test_search_that_is_given_up_leaves_the_focus_on_the_card(
+    scene: PageScene, look: Callable[..., Any]
+) -> None:
+    scene.write(label_request(0, at=time.time() - 60.0))
+    scene.start()
+    page = look()
+    expect(page.locator("#card")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("No 1")
+    page.keyboard.press("Escape")
+    expect(page.locator("#search")).to_have_value("")
+    expect(page.locator("#question")).to_be_focused()

@@ -1,6 +1,6 @@
 /* The current card: one class for each kind of question, which creates its element and handles keys. */
 
-import { button, drawn, element, isTyping, printable } from "./dom.js";
+import { button, byId, drawn, element, isTyping, printable } from "./dom.js";
 import { secondsLeft } from "./desk.js";
 import { FEW, gridOf, keysOf, labelNode, nearDuplicate, recentLabels, search, shownLabel, typedLabel } from "./labels.js";
 import { ago, budgetShown, dayOf, decimalSign, hasText, likelihood, number, parts, span, text, timeOfDay } from "./texts.js";
@@ -350,7 +350,8 @@ class Picker {
             if (field.value === "") this.leave();
             field.value = "";
             this.fill();
-            field.blur();
+            // Not nowhere, as a blur would.
+            byId("question").focus();
           }
         },
       },
