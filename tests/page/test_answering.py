@@ -753,6 +753,20 @@ def test_answer_is_taken_back_and_given_again(scene: PageScene, look: Look) -> N
     ]
 
 
+def test_focus_on_an_answer_that_is_taken_back_goes_to_the_card(
+    scene: PageScene, look: Look
+) -> None:
+    page = opened(scene, look, 2, alone=True)
+    press(page, "1")
+    expect(page.locator(".past-answer:not(.unsent)")).to_have_count(1)
+    page.context.set_offline(True)  # the card stays, and takes no focus
+    expect(page.locator("#connection")).to_be_visible()
+    page.locator(".past-answer").focus()
+    page.keyboard.press("u")
+    expect(page.locator(".past-answer")).to_have_count(0)
+    expect(page.locator("#question")).to_be_focused()
+
+
 def test_declining_once_more_stands_among_the_last_answers(scene: PageScene, look: Look) -> None:
     page = opened(scene, look, 1)
     press(page, "d")

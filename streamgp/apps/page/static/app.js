@@ -194,7 +194,7 @@ function showAside() {
     else if (!aside.children[i].isEqualNode(panel)) aside.children[i].replaceWith(panel);
   });
   while (aside.children.length > panels.length) aside.lastElementChild.remove();
-  if (focused >= 0) aside.querySelectorAll("button")[focused]?.focus();
+  if (focused >= 0) (aside.querySelectorAll("button")[focused] ?? byId("main").querySelector("h2"))?.focus();
 }
 
 function showConnection() {
