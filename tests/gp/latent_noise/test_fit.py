@@ -111,3 +111,47 @@ def test_a_start_that_explains_nothing_is_an_error(monkeypatch):
 def test_unknown_presets_are_refused():
     with pytest.raises(ValueError, match="preset must be 'default' or 'paper', got 'x'"):
         fit_labels(prior(), prior(), drawn(), preset="x")
+
+
+def misled(n=100, seed=0, flip=0.2):
+    """Labels of which some are wrong, and their privileged feature: the label given, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.sign(np.sin(2.0 * X[:, 0]) + X[:, 1]) * np.where(rng.random(n) < flip, -1.0, 1.0)
+    return LabelledPoints.of(X, y, (y + 0.5 * rng.normal(size=n))[:, None])
+
+
+def followed(fixed, data):
+    """Share of the labels of each class that the decision function has, the smaller one."""
+    (y,) = data.Y
+    return min(float((np.sign(fixed[0].f.means[y == one]) == one).mean()) for one in (-1.0, 1.0))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_of_one_class_are_not_taken_for_noise_together(seed):
+    data = misled(seed=seed)
+    found, fixed = fit_labels(prior(), prior(), data)
+    assert followed(fixed, data) > 0.6
+    gpc = prior(privileged_kernel=None)
+    alone, fixed_alone = fit_labels(gpc, gpc, data)
+    assert found.kernel == alone.kernel
+    assert fixed[0].f.means == pytest.approx(fixed_alone[0].f.means, abs=0.01)
+
+
+def test_privileged_features_that_repeat_right_labels_are_learned_from():
+    data = misled(flip=0.0)
+    found, fixed = fit_labels(prior(), prior(), data)
+    assert followed(fixed, data) > 0.9
+    assert found.privileged_kernel.variance > 0.1
+
+
+@pytest.mark.parametrize(
+    ("preset", "kernel"),
+    [("paper", NOISE_KERNEL), ("default", NOISE_KERNEL + Matern52(1.0, 0.1))],
+    ids=["the paper", "no known amplitude"],
+)
+def test_without_an_amplitude_to_lower_a_fit_stays(preset, kernel):
+    data, start = misled(), prior(preset, kernel)
+    found, fixed = fit_labels(start, start, data, preset=preset)
+    assert found.privileged_kernel.matrix(np.zeros((1, 1)))[0, 0] > 0.1
+    assert fixed[0].log_evidence == pytest.approx(log_evidence(found, data).value, abs=1e-4)
