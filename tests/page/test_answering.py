@@ -773,7 +773,10 @@ def test_declining_once_more_stands_among_the_last_answers(scene: PageScene, loo
     all_sent(page)
     page.keyboard.press("u")
     expect(page.locator(CARD)).to_be_visible()
-    press(page, "d")
+    # The answer is kept in the page until the server's history is there, which has the first one.
+    with page.expect_response("**/api/history"):
+        press(page, "d")
+    page.wait_for_timeout(200)
     all_sent(page)
     expect(page.locator(".past-answer")).to_contain_text("don't know")
     page.keyboard.press("u")
