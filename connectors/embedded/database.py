@@ -281,7 +281,7 @@ class Database:
         if len(kept) < n_read:
             with self.writing():
                 self._keep(table, kept)
-            self._empty_log()
+        self._empty_log()  # in any case: a worker may have been killed just before
         return sum(kept.values())
 
     # --- positions

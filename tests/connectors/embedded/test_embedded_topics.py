@@ -916,6 +916,30 @@ def test_a_reader_that_was_stopped_holds_up_no_worker(topics, path, monkeypatch)
     assert b"secret" not in path.read_bytes()
 
 
+def test_what_was_removed_before_a_crash_is_gone_once_a_worker_has_started(topics, path):
+    used(topics)
+    page = topics.reader(["state"])  # keeps the log when a worker ends
+    with closing(join(topics)) as client:
+        client.commit([state("head", "<secret>")])
+        client.commit([state("head", None)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "_empty_log", die)
+        with pytest.raises(KilledError):
+            join(topics)
+    assert b"<secret>" in everything_in(path)
+    with closing(join(topics)):
+        assert b"<secret>" not in everything_in(path)
+    page.close()
+
+
+def die(*_):
+    raise KilledError
+
+
+def everything_in(path):
+    return b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
+
+
 def test_a_worker_compacts_no_topic_before_it_has_doubled(topics, monkeypatch):
     monkeypatch.setattr(topics_module, "COMPACT_BYTES", 1)
     compacted = []
