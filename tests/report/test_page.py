@@ -118,6 +118,8 @@ def test_headline_shows_every_number() -> None:
         assert number in shown
     assert "for 9 % of the events" in shown
     assert "1 repaired, 0 spoiled" in shown
+    assert "A replay of 2000 events." in shown
+    assert "A replay of 1 event." in text(run(results=replace(COUNTS, n_events=1)))
 
 
 CALIBRATION = Calibration(
