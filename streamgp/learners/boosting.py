@@ -505,6 +505,8 @@ def _rows(frame: pd.DataFrame, labels: list[Label]) -> Array:
     if frame.columns.empty:
         return np.tile(np.array(_row({}, labels)), (len(frame), 1))
     rows: Array = frame.reindex(columns=labels, fill_value=0.0).to_numpy(dtype=float)
+    for i in np.flatnonzero(~np.isfinite(rows).all(axis=1)):
+        _row(frame.iloc[i].to_dict(), labels)  # refuses it
     return rows
 
 

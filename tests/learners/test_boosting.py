@@ -556,4 +556,6 @@ def test_probabilities_that_are_no_numbers_are_refused(kind, weak):
     with pytest.raises(ValueError, match=refused):
         model.predict_proba_one({"a": math.nan})
     with pytest.raises(ValueError, match=refused):
+        model.predict_proba_many(pd.DataFrame({"a": [0.5, math.nan]}))
+    with pytest.raises(ValueError, match=refused):
         model.learn_one({"a": math.nan}, True)
