@@ -504,12 +504,16 @@ class BoundedGP(NumberedGP):
     def resize(self, d: int, kernel: Kernel | None = None) -> None:
         if d == self._d:
             return
-        self._d = d
-        if isinstance(self._gp, ProjectedGP):
-            self._gp.resize(d, kernel)
-        else:
-            # Recomputed, since the bits of a covariance depend on the number of features.
-            self._gp = self._exact(kernel or self.kernel)
+        before, self._d = self._d, d
+        try:
+            if isinstance(self._gp, ProjectedGP):
+                self._gp.resize(d, kernel)
+            else:
+                # Recomputed, since the bits of a covariance depend on the number of features.
+                self._gp = self._exact(kernel or self.kernel)
+        except BaseException:
+            self._d = before
+            raise
 
     def relabel(self, number: int, y: Array) -> None:
         i = self._index(number)

@@ -127,16 +127,17 @@ class Points:
 
     def _resize(self, d: int, kernel: Kernel | None) -> None:
         """Store the points again, with another number of features."""
-        self.d = d
-        self.kernel = kernel or self.kernel
+        kernel, origin = kernel or self.kernel, self.origin
         points = [padded(x, d) for x in self.given]
-        if self.origin is not None:
+        if origin is not None:
             # 0 in a new feature, so that old points keep their distances.
-            self.origin = padded(self.origin, d)
-            points = [x - self.origin for x in points]
+            origin = padded(origin, d)
+            points = [x - origin for x in points]
         # One row, of any point, tells their width when there is none.
         points = points or [np.zeros(d)]
-        rows = np.array([self.kernel.embed(point) for point in points])
+        rows = np.array([kernel.embed(point) for point in points])
+        # The kernel may have refused a point: nothing has changed until here.
+        self.d, self.kernel, self.origin = d, kernel, origin
         self._rows = enlarged(rows, (max(len(rows), len(self._rows)), rows.shape[1]))
 
 

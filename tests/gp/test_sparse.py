@@ -532,6 +532,20 @@ def test_narrowing_undoes_widening(n):
     assert bits(gp.predict(X[0])) == bits(twin.predict(X[0]))
 
 
+@pytest.mark.parametrize("n", [8, 40])
+def test_a_kernel_that_fails_leaves_the_number_of_features(n):
+    X, Y = problem(n)
+    gp, twin = taught(X, Y), taught(X, Y)
+    with pytest.raises(TypeError, match="which of 3 coordinates"):
+        gp.resize(3, SquaredExponential({"a": 1.0}))
+    gp.remove(gp.retained[0])
+    twin.remove(twin.retained[0])
+    assert_same(gp, twin, X[:5])
+    gp.resize(3)
+    twin.resize(3)
+    assert_same(gp, twin, np.pad(X[:5], ((0, 0), (0, 1))))
+
+
 def test_new_features_may_come_after_a_fall_back():
     X, Y = problem(30, d=3)
     gp = taught(X[:, :2], Y)
