@@ -292,15 +292,18 @@ class LineFace:
         if line is None:
             return Command(kind="quit") if self._lines.has_ended else None
         word = line.strip()
-        if view.question is None and word not in ("", "?", "q", "u"):
-            if self._lines.is_typed:
-                # Kept, it would come before the "q" that is typed next.
-                self._lines.drop()
+        while view.question is None and word not in ("", "?", "q", "u"):
+            if not self._lines.is_typed:
+                # The input was prepared in advance and has ended: end too, unless told to wait.
+                done = self._lines.is_at_end and not view.is_patient
+                return Command(kind="quit") if done else None
+            # Kept, it would come before the "q" that is typed next.
+            self._lines.drop()
+            line = self._lines.first(0.0)
+            if line is None:
                 self._console.print(looks.whole(view))
                 return None
-            # The input was prepared in advance and has ended: end too, unless told to wait.
-            done = self._lines.is_at_end and not view.is_patient
-            return Command(kind="quit") if done else None
+            word = line.strip()
         self._lines.drop()
         if word != "q" and time.monotonic() < self._deaf_until:
             return None
