@@ -672,7 +672,6 @@ class Page:
         if card is not None and pause is None and not self._has_limit(person):
             ahead = desk.peek(person.name, now, after=card.id, only_key=person.key)
         self._herald.gave(person, *(each.id for each in (card, ahead) if each is not None))
-        self._herald.replied(person)
         return {
             "next": None if card is None else self._json_of(card),
             "ahead": None if ahead is None else self._json_of(ahead),

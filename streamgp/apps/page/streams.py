@@ -111,13 +111,13 @@ class Herald:
         self._streams: set[Stream] = set()
 
     def gave(self, person: Person, *card_ids: str) -> None:
-        """Record cards given to an annotator's browser."""
+        """Record cards that a reply has given to an annotator's browser.
+
+        It may have told another progress than the streams did, which is told again.
+        """
         given = self._given.setdefault(person.name, Latest(MOST_GIVEN))
         for card_id in card_ids:
             given.put(card_id, None)
-
-    def replied(self, person: Person) -> None:
-        """Record that a reply has told the progress: another one than the streams did, perhaps."""
         for stream in self._streams:
             if stream.person.name == person.name:
                 stream.told.pop("progress", None)

@@ -254,7 +254,7 @@ def test_stream_tells_the_progress_again_after_a_reply_with_another_one(
     look_later()
     assert told == ["others", "progress"]
     # A question was withdrawn, which a reply has told, and another one asked since.
-    herald.replied(ann)
+    herald.gave(ann)
     look_later()
     assert told == ["others", "progress", "progress"]
 
