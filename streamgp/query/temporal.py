@@ -294,7 +294,9 @@ class TemporalFilter:
         # The same for all experts, in all their rows.
         evidence: Array = np.array(_evidence(list(scores.values())))
         beliefs *= np.power(evidence[columns], taus)
-        beliefs /= beliefs.dot(ones)
+        # `dot` alone is quicker, but lets other threads in: one that waits for the interpreter, as
+        # a client's may, is woken in vain. The operator does not do so for products this small.
+        beliefs /= beliefs @ ones
         return labels, kept, beliefs
 
     def _aligned(
@@ -320,7 +322,7 @@ class TemporalFilter:
         return labels, kept, before
 
     def _mixed(self, labels: list[Label], beliefs: Array) -> dict[Label, float]:
-        mixed: list[float] = self._weights.dot(beliefs).tolist()
+        mixed: list[float] = (self._weights @ beliefs).tolist()
         total = sum(mixed)  # 1 but for rounding
         # Two operations take half the time of one.
         return dict(zip(labels, [p / total for p in mixed], strict=True))
