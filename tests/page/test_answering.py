@@ -47,6 +47,14 @@ def opened(scene: PageScene, look: Look, n: int, **options: Any) -> Any:
     return look(**options)
 
 
+def asked_for_numbers(scene: PageScene, n: int, settings: str = "") -> None:
+    """Ask for `n` numbers, and start the page with more settings of the worker."""
+    with (scene.directory / "w.toml").open("a") as config:
+        config.write(f'target = "number"\n{settings}')
+    ask(scene, n, key="number")
+    scene.start()
+
+
 def card_of(page: Any) -> str:
     """Return the id of the card in front."""
     return str(page.locator(CARD).get_attribute("data-card"))
@@ -914,10 +922,7 @@ def test_closest_example_is_corrected_though_its_answer_is_not_among_the_last(
 
 
 def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -> None:
-    with (scene.directory / "w.toml").open("a") as config:
-        config.write('target = "number"\n')
-    ask(scene, 2, key="number")
-    scene.start()
+    asked_for_numbers(scene, 2)
     page = look()
     expect(page.locator(CARD)).to_be_visible()
     page.keyboard.type("21,5 +- 0.5")
@@ -934,10 +939,7 @@ def test_number_is_answered_with_how_exact_it_is(scene: PageScene, look: Look) -
 
 
 def test_numbers_are_typed_one_after_the_other_on_a_phone(scene: PageScene, look: Look) -> None:
-    with (scene.directory / "w.toml").open("a") as config:
-        config.write('target = "number"\n')
-    ask(scene, 3, key="number")
-    scene.start()
+    asked_for_numbers(scene, 3)
     page = look(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     field = page.locator("#value")
     expect(field).to_have_attribute("inputmode", "decimal")
@@ -1006,12 +1008,8 @@ def test_suggested_number_is_shown_as_exact_as_it_is_and_taken_as_it_is(
 def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
     scene: PageScene, look: Look
 ) -> None:
-    (scene.directory / "w.toml").write_text(
-        f'broker = "file://{scene.directory}/topics"\ntarget = "number"\n[page]\nunit = "°C"\n'
-        'low = -10.0\nhigh = 40.0\n[budget]\nrule = "at_most"\nn = 30\n'
-    )
-    ask(scene, 2, key="number")
-    scene.start()
+    page_of_celsius = '[page]\nunit = "°C"\nlow = -10.0\nhigh = 40.0\n'
+    asked_for_numbers(scene, 2, page_of_celsius + '[budget]\nrule = "at_most"\nn = 30\n')
     page = look()
     expect(page.locator(".unit")).to_have_text("°C")
     expect(page.locator(CARD)).to_contain_text("28 of 30 questions left")
@@ -1026,12 +1024,7 @@ def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
 
 
 def test_slider_is_as_fine_where_numbers_are_far_from_zero(scene: PageScene, look: Look) -> None:
-    (scene.directory / "w.toml").write_text(
-        f'broker = "file://{scene.directory}/topics"\ntarget = "number"\n'
-        "[page]\nlow = 990.0\nhigh = 1040.0\n"
-    )
-    ask(scene, 1, key="number")
-    scene.start()
+    asked_for_numbers(scene, 1, "[page]\nlow = 990.0\nhigh = 1040.0\n")
     page = look()
     page.get_by_label("Value on a scale").focus()
     page.keyboard.press("End")

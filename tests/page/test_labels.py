@@ -50,6 +50,17 @@ def drawn(rng: random.Random) -> str:
     return "".join(letters).strip() or "x"
 
 
+def searching(scene: PageScene, look: Look, typed: str) -> Any:
+    """Ask a question, open the page, and type into its search."""
+    scene.write(label_request(0, at=time.time() - 60.0))
+    scene.start()
+    page = look()
+    expect(page.locator("#card")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type(typed)
+    return page
+
+
 def test_labels_of_other_keys_are_offered_and_found(scene: PageScene, look: Look) -> None:
     """A person who answers about several keys types no label twice, nor misspells it."""
     at = time.time()
@@ -96,12 +107,7 @@ def test_no_key_answers_with_a_label_that_is_not_shown(scene: PageScene, look: L
 
 @pytest.mark.parametrize("scene", [tuple(f"place {n}" for n in range(20))], indirect=True)
 def test_no_key_answers_with_a_label_that_a_search_hides(scene: PageScene, look: Look) -> None:
-    scene.write(label_request(0, at=time.time() - 60.0))
-    scene.start()
-    page = look()
-    expect(page.locator("#card")).to_be_visible()
-    page.keyboard.press("/")
-    page.keyboard.type("19")
+    page = searching(scene, look, "19")
     page.keyboard.press("Tab")
     page.keyboard.press("2")
     page.keyboard.press("Enter")
@@ -209,15 +215,8 @@ def test_latest_labels_of_the_key_that_was_answered_last_are_recent(
 
 
 @pytest.mark.parametrize("scene", [tuple(f"No {n}" for n in range(1, 13))], indirect=True)
-def test_search_that_is_given_up_leaves_the_focus_on_the_card(
-    scene: PageScene, look: Callable[..., Any]
-) -> None:
-    scene.write(label_request(0, at=time.time() - 60.0))
-    scene.start()
-    page = look()
-    expect(page.locator("#card")).to_be_visible()
-    page.keyboard.press("/")
-    page.keyboard.type("No 1")
+def test_search_that_is_given_up_leaves_the_focus_on_the_card(scene: PageScene, look: Look) -> None:
+    page = searching(scene, look, "No 1")
     page.keyboard.press("Escape")
     expect(page.locator("#search")).to_have_value("")
     expect(page.locator("#question")).to_be_focused()
