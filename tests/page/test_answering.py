@@ -708,6 +708,7 @@ def test_commands_go_along_with_answers(scene: PageScene, look: Look) -> None:
     press(page, "4")
     page.keyboard.press("Shift+D")
     expect(page.get_by_role("button", name="Bad data")).to_be_visible()
+    expect(page.get_by_text("Why can't you tell?")).to_be_focused()
     press(page, "3")
     assert card_of(page) == first
     press(page, "d")

@@ -197,6 +197,8 @@ def test_how_sure_an_answer_is_can_be_said_or_left_out(open_page: Open) -> None:
         first = card_of(page)
         page.keyboard.press("4")
         expect(page.get_by_role("button", name="Certain")).to_be_visible()
+        # A screen reader says what has the focus.
+        expect(page.get_by_text("How sure are you of hall?")).to_be_focused()
         page.keyboard.press("9")  # means nothing here
         page.keyboard.press("Escape")
         expect(page.get_by_role("button", name="Certain")).to_have_count(0)

@@ -162,8 +162,11 @@ class View {
     this.commands.hidden = true;
     const back = button(text("back"), { key: "Esc", class: "quiet", on: () => this.leave() });
     this.body.replaceChildren(element("div", { class: `opened ${mode}` }, ...children, back));
-    // Never focus a button that answers: a stray Enter must not answer.
-    (this.body.querySelector("input") ?? this.question).focus();
+    // Never focus a button that answers: a stray Enter must not answer. Without a field to type into, a screen
+    // reader says by the focus what is asked now.
+    const front = this.body.querySelector("input") ?? this.body.querySelector("p");
+    if (front.matches("p")) front.tabIndex = -1;
+    front.focus();
   }
 
   leave() {
@@ -281,7 +284,6 @@ class View {
       ),
       button(text("confidence.none"), { key: "↵", class: "quiet", on: () => this.sure(null) }),
     );
-    this.question.focus();
   }
 
   sure(confidence) {
