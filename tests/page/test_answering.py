@@ -1013,6 +1013,8 @@ def test_number_has_its_unit_a_slider_and_what_the_budget_leaves(
     asked_for_numbers(scene, 2, page_of_celsius + '[budget]\nrule = "at_most"\nn = 30\n')
     page = look()
     expect(page.locator(".unit")).to_have_text("°C")
+    # A screen reader says the unit with the field.
+    expect(page.get_by_label("Value", exact=True)).to_have_accessible_description("°C")
     expect(page.locator(CARD)).to_contain_text("28 of 30 questions left")
     slider = page.get_by_label("Value on a scale")
     slider.focus()

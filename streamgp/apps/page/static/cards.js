@@ -571,7 +571,7 @@ class NumberForm {
     this.send = send;
     // "Send": with several fields, the keyboard of a phone would otherwise go on to the next one.
     const typing = { type: "text", inputmode: "decimal", enterkeyhint: "send", autocomplete: "off" };
-    this.value = element("input", { id: "value", ...typing, "aria-describedby": "number-said", class: "value" });
+    this.value = element("input", { id: "value", ...typing, "aria-describedby": "unit number-said", class: "value" });
     this.std = element("input", { id: "std", ...typing, class: "std" });
     this.said = element("p", { id: "number-said", class: "said", role: "status" });
     const submit = (event) => {
@@ -581,7 +581,7 @@ class NumberForm {
     this.node = element(
       "form",
       { class: "number-form", on: { submit } },
-      element("div", { class: "field" }, element("label", { for: "value" }, text("number.value")), element("span", { class: "with-unit" }, this.signButton(), this.value, card.unit ? element("bdi", { class: "unit" }, card.unit) : null)),
+      element("div", { class: "field" }, element("label", { for: "value" }, text("number.value")), element("span", { class: "with-unit" }, this.signButton(), this.value, card.unit ? element("bdi", { id: "unit", class: "unit" }, card.unit) : null)),
       element("div", { class: "field narrow" }, element("label", { for: "std" }, text("number.std")), element("span", { class: "with-unit" }, element("span", { class: "sign", "aria-hidden": "true" }, "±"), this.std)),
       this.slider(),
       this.said,
