@@ -425,13 +425,15 @@ class EmbeddedWorkerClient(WorkerClient):
 
     def _read(self) -> list[Record]:
         records: list[Record] = []
+        polled = dict(self._polled)
         with self._database.reading():
             for topic, table in INPUTS.items():
                 most = self._max_records - len(records)
-                found = self._database.records(table, self._polled[topic], most)
+                found = self._database.records(table, polled[topic], most)
                 if found:
-                    self._polled[topic] = found[-1].offset + 1
+                    polled[topic] = found[-1].offset + 1
                     records += found
+        self._polled = polled  # only now: after an error, nothing that was read is returned
         return records
 
     def _history(
@@ -492,14 +494,15 @@ class EmbeddedReader(Reader):
 
     def _read(self) -> list[Record]:
         records: list[Record] = []
+        offsets = {}
         with self._database.reading():
             for topic, offset in self._offsets.items():
                 table = TABLES[topic]
                 found = self._database.records(table, offset, _MANY)
                 # Records compacted away after the last one count as read.
-                end = found[-1].offset + 1 if found else self._database.end(table)
-                self._offsets[topic] = end
+                offsets[topic] = found[-1].offset + 1 if found else self._database.end(table)
                 records += found
+        self._offsets = offsets  # only now: after an error, nothing that was read is returned
         return records
 
 

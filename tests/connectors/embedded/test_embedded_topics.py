@@ -611,6 +611,19 @@ def test_what_a_full_disk_did_not_take_was_not_committed(topics):
     assert len(reader.poll(0.0)) == 1
 
 
+@pytest.mark.parametrize("opened", [join, lambda topics: topics.reader(["answers", "events"])])
+def test_after_a_fault_in_one_topic_what_was_read_of_others_is_read_once_more(topics, path, opened):
+    answer = Outgoing(topic="answers", key=b"ann", value=b"{}")
+    put(topics, event(1), answer)
+    with closing(opened(topics)) as reading:
+        change(path, "UPDATE events SET value = ?", b"[]")
+        with pytest.raises(RefusedError, match="the record of events at offset 0 is damaged"):
+            reading.poll(0.0)
+        change(path, "UPDATE events SET value = ?", event(1).value)
+        assert [record.value for record in reading.poll(0.0)] == [answer.value, event(1).value]
+        assert reading.poll(0.0) == []
+
+
 def test_what_a_writer_has_said_is_not_written_is_not_written_when_it_closes(topics):
     writer = topics.writer("send")
     pages = writer._database._execute("PRAGMA page_count")[0][0]
