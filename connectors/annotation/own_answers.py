@@ -163,14 +163,18 @@ class OwnAnswers:
         Returns
         -------
         The answer, or None if nothing has to be sent: the annotator declined the question, reopened
-        it and declines again.
+        it and declines again, without a remark.
 
         """
         request = question.request
         reopened = self._about((request.key, request.event_id)).reopened
         if y is None and request.request_id in reopened:
             del reopened[request.request_id]
-            return None
+            # Declining once more changes nothing, so that a remark can be sent, except where it
+            # would take back a label that is in force.
+            has_label = isinstance(request, Challenge) or request.is_second
+            if has_label or not any(details.get(name) for name in ("flag", "note", "reason")):
+                return None
         supersedes = question.supersedes
         answer = self._say(request, y, now, supersedes=supersedes, answer_id=answer_id)
         return replace(answer, **details)

@@ -463,6 +463,36 @@ def test_undoing_a_decline_sends_nothing_until_the_next_answer() -> None:
     assert said(desk, "den", 124.0).supersedes == declined.answer_id
 
 
+@pytest.mark.parametrize("remark", [{"note": "two people"}, {"flag": True}, {"reason": "unclear"}])
+def test_a_remark_on_declining_again_is_sent_and_changes_nothing_else(
+    remark: dict[str, Any],
+) -> None:
+    town = Town()
+    town.event()
+    desk = town.read_all(AnnotationInbox())
+    first = said(desk, None, 1.0)
+    question = desk.undo(2.0, annotator="ann").question
+    again = desk.answer(question, None, 3.0, annotator="ann", **remark)
+    assert again is not None
+    assert (again.declined, again.supersedes) == (True, first.answer_id)
+    assert {name: getattr(again, name) for name in remark} == remark
+    town.topics["answers"] += [first, again]
+    town.work()
+    assert town.rejected == town.topics["consensus"] == []
+    for each in (desk, town.read_all(AnnotationInbox())):
+        assert ids(each, 4.0) == []
+    assert desk.undo(5.0, annotator="ann").answer is again
+
+
+def test_a_remark_on_declining_a_challenge_again_does_not_take_back_its_label() -> None:
+    desk = desk_with(request())
+    said(desk, "hall", 110.0)
+    desk.take(challenge())
+    said(desk, None, 120.0)
+    question = desk.undo(121.0, annotator="ann").question
+    assert desk.answer(question, None, 122.0, annotator="ann", note="dark") is None
+
+
 def test_undoing_a_declined_challenge_corrects_the_label_that_was_given() -> None:
     desk = desk_with(request())
     first = said(desk, "hall", 110.0)
