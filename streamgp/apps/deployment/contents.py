@@ -290,9 +290,17 @@ class InputProgress:
         self.look()
 
     @property
+    def lags(self) -> dict[Place, int]:
+        """Numbers of waiting inputs, without `consensus`, which workers write themselves.
+
+        What a worker has written there last stays unread once it has stopped.
+        """
+        return {place: each.n_waiting for place, each in self.backlog.items() if place[0] in _SENT}
+
+    @property
     def n_waiting(self) -> int:
-        """Number of waiting inputs, without `consensus`, which workers write themselves."""
-        return sum(each.n_waiting for (topic, _), each in self.backlog.items() if topic in _SENT)
+        """Number of waiting inputs."""
+        return sum(self.lags.values())
 
     @property
     def is_settled(self) -> bool:

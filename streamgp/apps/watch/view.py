@@ -67,7 +67,7 @@ class Around:
     Parameters
     ----------
     lags
-        Number of unprocessed records, by topic and partition.
+        Number of unprocessed inputs, by topic and partition.
     troubles
         What needs an operator.
 
@@ -381,7 +381,7 @@ class Follower:
             url=there.url,
             group=there.group,
             n_workers=inputs.n_workers,
-            lags={place: each.n_waiting for place, each in inputs.backlog.items()},
+            lags=inputs.lags,
             troubles=troubles,
         )
 
