@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 from typing import Any
 
 import click
@@ -246,6 +247,20 @@ def everything(topics: Topics, *names: TopicName, what: str) -> Iterator[Record]
     """Return all records that are in some topics now, with a progress bar on a terminal."""
     with closing(topics.reader(names)) as reader:
         yield from all_of(reader, what=what)
+
+
+def with_waiting(there: Deployment, records: Iterable[Record]) -> Iterator[Record]:
+    """Yield records of topics, then those that are to take examples back once a worker reads them.
+
+    In a directory, these are not in `consensus` before.
+    """
+    yield from records
+    if there.is_in_directory:
+        checkpoint = there.topics.checkpoint(there.group)
+        for offset, null in enumerate(checkpoint.waiting, checkpoint.ends["consensus", 0]):
+            yield Record(
+                topic="consensus", partition=0, offset=offset, key=null.key, value=None, at=time()
+            )
 
 
 def write_all(deployment: Deployment, records: Iterable[Outgoing], *, program: str) -> None:

@@ -29,7 +29,7 @@ from connectors.wire.outbound import letter_of
 from connectors.wire.state_records import RETRACTED, History, HistoryError, parts_of
 from streamgp.apps.console import aligned, clock_time, number
 from streamgp.apps.deployment.contents import drifts_in
-from streamgp.apps.deployment.deployment import everything, visit
+from streamgp.apps.deployment.deployment import everything, visit, with_waiting
 from streamgp.base import Label
 from streamgp.common.annotator_error import ErrorRate
 from streamgp.common.printable import printable
@@ -168,9 +168,8 @@ def audit_labels(
 
     """
     with visit(config_file, broker) as there:
-        steps = steps_of(
-            everything(there.topics, *_READ, what="reading"), keyed=there.config.worker.keyed
-        )
+        records = everything(there.topics, *_READ, what="reading")
+        steps = steps_of(with_waiting(there, records), keyed=there.config.worker.keyed)
     if wanted.is_all and format == "text":
         return table(steps)
     _check_annotator(wanted.annotator, steps)

@@ -22,7 +22,7 @@ from connectors.topics import Record
 from connectors.wire.codec import message_in
 from connectors.wire.state_records import History, is_request, parts_of
 from streamgp.apps.console import number, seen, tell
-from streamgp.apps.deployment.deployment import everything, readable_topics, visit
+from streamgp.apps.deployment.deployment import everything, readable_topics, visit, with_waiting
 from streamgp.common.printable import path_text, printable
 from streamgp.common.private_files import write_private
 from streamgp.interactive.consensus_log import by_event, in_force, labelled_by
@@ -63,7 +63,7 @@ def export_labels(
     """
     with visit(config_file, broker) as there, readable_topics(there.config):
         records = everything(there.topics, "requests", "consensus", what="reading")
-        rows = rows_of(records, numbers=there.config.target == "number")
+        rows = rows_of(with_waiting(there, records), numbers=there.config.target == "number")
     unknown = set(keys) - {row["key"] for row in rows}
     if unknown:
         raise click.ClickException(printable(f"the topics hold no label of key {min(unknown)!r}"))

@@ -177,6 +177,19 @@ def test_labels_of_a_forgotten_person_are_not_told_before_the_topic_is_compacted
     assert [row["event_id"] for row in rows(small, "--event", "anew")] == ["anew"]
 
 
+def test_labels_of_a_person_whom_a_worker_is_yet_to_forget_are_not_told_in_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small.in_directory(tmp_path, monkeypatch)
+    text = small.config_file.read_text()
+    url = json.dumps(f"file://{tmp_path / 'topics'}")
+    small.config_file.write_text(text.replace('"kafka://nowhere"', url))
+    small.put(*(small.event("e", key, y="hall") for key in ("k1", "k2")))
+    small.work()
+    small.put_bytes("consensus", "k1", None)
+    assert [row["key"] for row in rows(small) if row["what"] == "learned"] == ["k2"]
+
+
 def test_a_label_that_was_learned_while_its_key_was_being_forgotten_is_not_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
