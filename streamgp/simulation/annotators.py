@@ -745,5 +745,7 @@ def _limits(shares: Sequence[float] | None, n: int) -> list[float]:
     if len(shares) != n or not all(0.0 < share < float("inf") for share in shares):
         raise ValueError(refusal)
     total = sum(shares)
+    if total == float("inf"):
+        raise ValueError(f"shares must add up to a finite number, got {shares!r}")
     # Rounding must leave no draw beyond the last limit.
     return [*(limit / total for limit in accumulate(shares[:-1])), 1.0]

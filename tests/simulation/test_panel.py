@@ -156,6 +156,7 @@ def test_panel_with_one_who_cannot_be_saved_cannot_be_saved():
         ),
         (["ann"], [0.0], r"shares must be a positive number for each annotator, got \[0.0\]"),
         (["ann"], [float("inf")], "shares must be a positive number for each annotator"),
+        (["ann", "bob"], [1e308, 1e308], "shares must add up to a finite number, got "),
     ],
 )
 def test_impossible_panels_raise(members, shares, message):
