@@ -442,8 +442,8 @@ class Skeptical(ABC, Generic[B, T]):
         self._store.forget(event_id)
 
     def neighbours_one(self, x: Features, n: int = 3) -> list[Neighbour]:
-        """Return the labelled examples nearest to `x` as the learner sees it, nearest first."""
-        return self._store.neighbours(x, n)
+        """Return the `n` labelled examples nearest to `x` as the learner sees it, nearest first."""
+        return self._store.neighbours(x, check_whole("n", n, 0))
 
     # --- reviewing learned labels; needs `InteractiveLoop`, which keeps the conversations
 

@@ -880,6 +880,8 @@ def test_neighbours_are_no_more_than_there_are():
     assert model.neighbours_one({"a": 1.0}) == []
     model.learn_one({"a": 1.0}, "p")
     assert len(model.neighbours_one({"a": 1.0})) == 1
+    with pytest.raises(ValueError, match="n must be a whole number of at least 0, got -1"):
+        model.neighbours_one({"a": 1.0}, -1)
 
 
 def test_absent_missing_and_huge_values_have_a_distance():
