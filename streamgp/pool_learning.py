@@ -70,6 +70,9 @@ class Plan:
         check_rate("initial", self.initial)
         if isinstance(self.per_round, float | int):
             check_rate("per_round", self.per_round)
+        else:
+            for n in self.per_round:
+                check_whole("each of per_round", n, 0)
 
     def n_drawn(self, number: int, n: int) -> int:
         """Return how many of a pool of `n` events are drawn in a round, the first being 1."""
@@ -337,11 +340,11 @@ def active_learning_rounds(
     Raises
     ------
     TypeError
-        If a share or the number of rounds is not a number, or the seed not a whole one.
+        If a share, or one of rounds or events, is not a number, or the seed not a whole one.
     ValueError
         If there is no such preset or uncertainty, a share is not between 0 and 1, the number of
-        rounds is negative or not whole, `per_round` has fewer numbers than rounds, or pool or test
-        set is empty.
+        rounds or one of events is negative or not whole, `per_round` has fewer numbers than rounds,
+        or pool or test set is empty.
 
     Examples
     --------

@@ -295,6 +295,7 @@ def test_posteriors_are_asked_for_where_there_are_any():
             {"per_round": [3, 3]},
             r"per_round must have a number for each of 10 rounds, got \[3, 3\]",
         ),
+        ({"per_round": [3, -3]}, "each of per_round must be a whole number of at least 0, got -3"),
         ({"uncertainty": "gini"}, "uncertainty must be 'bvsb' or 'entropy', got 'gini'"),
     ],
 )
