@@ -168,6 +168,15 @@ def test_a_law_draws_fewer_examples_where_the_profile_does(monkeypatch, by_profi
     settings.assert_called_once_with(max_examples=drawn)
 
 
+def test_every_law_draws_more_examples_by_night() -> None:
+    fixed = [
+        path.name
+        for path in Path(__file__).parent.rglob("*.py")
+        if re.search(r"max_examples ?= ?[0-9]", path.read_text(encoding="utf-8"))
+    ]
+    assert fixed == ["conftest.py"]  # the profiles themselves
+
+
 def test_what_takes_long_is_run_when_it_is_named(collected) -> None:
     assert {name.rpartition("[")[2] for name in collected["nightly"]} == {"kafka]", "1]"}
 

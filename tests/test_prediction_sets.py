@@ -5,15 +5,16 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river.naive_bayes import GaussianNB
 
 from streamgp import datasets
 from streamgp.metrics import PredictionSets
+from tests.helpers.laws import examples
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 999), st.sampled_from([0.05, 0.1, 0.3]), st.sampled_from([0.02, 0.1]))
 def test_coverage_is_as_promised_for_any_probabilities(seed, alpha, step):
     """The bound of Gibbs and Candès (Proposition 4.1), for every sequence of known labels."""

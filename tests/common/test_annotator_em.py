@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.base import SettledAnswer
@@ -17,6 +17,7 @@ from streamgp.common.annotator_em import (
     wrong_of_two,
 )
 from streamgp.common.annotator_error import Reliability
+from tests.helpers.laws import examples
 
 LABELS = ["a", "b", "c"]
 NOTHING = [0.0, 0.0, 0.0]
@@ -88,7 +89,7 @@ def test_even_beliefs_are_left_as_they_are():
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_rounding_does_not_choose_a_power(seed):
     noise = 1e-12 * np.random.default_rng(seed).random((5, 3))
     found = estimate([SettledAnswer(y="a", upheld=True)] * 5, 1.0 + noise, LABELS)
@@ -184,7 +185,7 @@ def test_simulated_people_are_found_out(annotators, n, power):
 
 
 @given(st.integers(0, 1000), st.integers(1, 30))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_the_order_of_answers_changes_nothing_but_rounding(seed, n):
     rng = np.random.default_rng(seed)
     answers, beliefs, _ = people(rng, n=n, annotators={"ann": (0.3, 0.5), "bob": (0.1, 0.1)})

@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.gp.joint_posterior import PoolPosterior
+from tests.helpers.laws import examples
 from tests.helpers.pool_cases import case_of, cases
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(cases())
 def test_learning_one_by_one_equals_one_solve(case):
     posterior = case.taught()
@@ -17,7 +18,7 @@ def test_learning_one_by_one_equals_one_solve(case):
     np.testing.assert_allclose(posterior.square_norms, norms, rtol=1e-8)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(cases())
 def test_the_covariance_stays_symmetric_up_to_rounding(case):
     C = case.taught().covariances
@@ -27,7 +28,7 @@ def test_the_covariance_stays_symmetric_up_to_rounding(case):
     np.testing.assert_allclose(C, C.T, rtol=0.0, atol=2.0 * rounding * len(case.told))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(cases(n_classes=st.just(4)))
 def test_a_function_that_comes_late_was_minus_one_before_and_changes_no_bit_of_the_others(case):
     late = PoolPosterior(case.K.copy(), case.noise_variance)

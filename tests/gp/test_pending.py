@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.gp.bounded import UnboundedGP
@@ -10,6 +10,7 @@ from streamgp.gp.exact import ExactGP
 from streamgp.gp.joint_posterior import PendingPoints
 from streamgp.gp.sparse import SparseGP, WindowGP
 from streamgp.kernels import Linear, SquaredExponential
+from tests.helpers.laws import examples
 
 
 def pending_points(gp, X, targets):
@@ -26,7 +27,7 @@ def points(rng, n):
     return list(rng.normal(size=(n, 2)))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(0, 99), st.integers(0, 8), st.integers(1, 6), st.sampled_from([1e-3, 0.5]),
     st.sampled_from(KERNELS),

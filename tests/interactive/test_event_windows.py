@@ -4,7 +4,7 @@ import json
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import isgp
@@ -12,6 +12,7 @@ from streamgp.interactive import KeyedLoops
 from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import Event, LabelRequest, Prediction
 from streamgp.interactive.state.snapshot import SnapshotError
+from tests.helpers.laws import examples
 
 
 def row(t, key="ann", y=None, **x):
@@ -48,7 +49,7 @@ logs = st.lists(
 ).map(lambda rows: [row(t, key, y=y) for t, key, y in sorted(rows)])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(rows=logs, cut=st.integers(0, 40), seed=st.integers(0, 99))
 def test_neither_order_within_the_grace_nor_a_restart_changes_what_a_key_is_told(rows, cut, seed):
     rng = Random(seed)
@@ -137,7 +138,7 @@ stories = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     steps=stories,
     hop_s=st.sampled_from([2.5, 10.0, 30.0]),
@@ -197,7 +198,7 @@ pauses = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(steps=pauses, hop_s=st.sampled_from([None, 5.0, 30.0]), restart=st.integers(0, 30))
 def test_a_key_that_falls_silent_goes_on_as_it_was(steps, hop_s, restart):
     """What has nothing to say but its bounds is packed; windows that publish nothing never are."""

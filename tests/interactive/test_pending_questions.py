@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier
@@ -24,6 +24,7 @@ from streamgp.query import (
     RecentEventsAsk,
     SkepticalAsk,
 )
+from tests.helpers.laws import examples
 
 
 def learner(pending=True, challenge=None, **options):
@@ -211,7 +212,7 @@ def played(n, delays, restarts, seed, *, pending=True, reservoir=None):
     return said
 
 
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(
     st.sets(st.integers(0, 79), max_size=3), st.integers(0, 99),
     st.sampled_from([None, RecentEventsAsk(every=7)]),

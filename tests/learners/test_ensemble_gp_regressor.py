@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import evaluate, metrics
 
@@ -14,6 +14,7 @@ from streamgp import EnsembleGPRegressor
 from streamgp.common.normal import GaussianMixture, LightTailedMixture
 from streamgp.gp.random_features import RandomFeatures
 from streamgp.kernels import Matern52, RationalQuadratic, SquaredExponential
+from tests.helpers.laws import examples
 
 KERNELS = [SquaredExponential(0.5), Matern52(1.0), RationalQuadratic(2.0)]
 OPTIONS = {
@@ -47,7 +48,7 @@ def predictions(model, n=8):
     return [model.predict_one(x, with_dist=True) for x, _ in waves(n, seed=9)]
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.integers(2, 40), st.floats(-1e3, 1e3), st.floats(1e-2, 1e3))
 def test_each_expert_is_ridge_regression_of_standardised_targets(n, offset, scale):
     pairs = [(dict(list(x.items())[:2]), y) for x, y in waves(n, offset=offset, scale=scale)]

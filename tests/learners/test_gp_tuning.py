@@ -9,7 +9,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import metrics
 from scipy import stats
@@ -172,7 +172,6 @@ def nearest(means, _, Y):
     return -np.square(means - Y).sum(axis=1)
 
 
-@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from([None, 20]),
     st.lists(st.tuples(st.floats(0.0, 5e3), st.booleans()), min_size=1, max_size=5),

@@ -4,14 +4,15 @@ import copy
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, GPRegressor
 from streamgp.kernels import Linear, SquaredExponential
+from tests.helpers.laws import examples
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 10**6), st.integers(1, 12))
 def test_leaving_one_out_is_what_is_believed_when_it_is_forgotten(seed, n):
     rng = random.Random(seed)
@@ -56,7 +57,7 @@ def test_the_variance_of_the_prior_is_known_far_from_zero():
 # --- numbers
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.integers(0, 10**6), st.integers(2, 12), st.floats(-1e4, 1e4), st.booleans())
 def test_a_number_left_out_is_predicted_as_if_it_had_never_been_learned(seed, n, offset, is_first):
     rng = random.Random(seed)

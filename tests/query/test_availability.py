@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SimulatedAnnotator, SkepticalClassifier
@@ -15,6 +15,7 @@ from streamgp.common.budget_account import BudgetAccount
 from streamgp.interactive import Answer, Event, InteractiveLoop, KeyedLoops, LabelRequest
 from streamgp.query import AlwaysAsk, SkepticalAsk
 from streamgp.simulation import AwayAnnotator
+from tests.helpers.laws import examples
 from tests.helpers.messages import label_request
 
 HOUR, DAY = 3600.0, 86400.0
@@ -72,7 +73,7 @@ OUTCOMES = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(OUTCOMES, st.integers(1, 5))
 def test_it_only_refuses_and_keeps_to_the_limit_and_to_its_share_of_exploration(events, n):
     """It never asks more than the same controller in the same state, whatever is answered."""
@@ -96,7 +97,7 @@ def test_it_only_refuses_and_keeps_to_the_limit_and_to_its_share_of_exploration(
     assert max((sum(0 <= t - start < DAY for t in asked) for start in asked), default=0) <= n
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(OUTCOMES)
 def test_where_all_is_answered_it_changes_nothing(events):
     alone = BudgetAccount(PacedBudget(9, DAY))
@@ -110,7 +111,7 @@ def test_where_all_is_answered_it_changes_nothing(events):
             both.note_outcome(asked_at=now, answered=True)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(OUTCOMES, st.integers(0, 80))
 def test_after_a_restart_it_goes_on_bitwise(events, cut):
     def fresh():

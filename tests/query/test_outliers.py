@@ -2,7 +2,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -11,6 +11,7 @@ from streamgp.common.normal import Normal
 from streamgp.common.running_stats import Moments
 from streamgp.query import OutsideInterval
 from streamgp.query.criteria import StudentT, answer_expected, probability_outlier
+from tests.helpers.laws import examples
 
 numbers = st.floats(-1e6, 1e6)
 scales = st.floats(1e-3, 1e3)
@@ -115,11 +116,12 @@ def test_a_level_is_a_probability(level):
         OutsideInterval(level)
 
 
-@settings(max_examples=20)
+@examples(5)
 @given(st.floats(0.2, 5.0), st.integers(0, 10_000))
 def test_the_scatter_of_honest_answers_is_found(true, seed):
+    """After 12 000, it is off by 2 % on average where it is far from 1, with a deviation of 2 %."""
     rng, trust = random.Random(seed), ErrorScale()
-    for _ in range(3000):
+    for _ in range(12_000):
         trust.note_deviation(rng.gauss(0.0, math.sqrt(true)) ** 2, w=0.0)
     assert trust.scatter == pytest.approx(true, rel=0.12)
 

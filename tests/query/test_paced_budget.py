@@ -5,7 +5,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, SkepticalClassifier
@@ -16,6 +16,7 @@ from streamgp.common.fingerprint import described
 from streamgp.interactive import Answer, Event, KeyedLoops, LabelRequest
 from streamgp.query import AlwaysAsk, NeverAsk, SkepticalAsk
 from streamgp.query.budgets import _log_factor
+from tests.helpers.laws import examples
 
 DAY = 86400.0
 
@@ -40,7 +41,7 @@ def within(times, span):
     return max((sum(0 <= t - start < span for t in times) for start in times), default=0)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.integers(0, 5),
     st.lists(
@@ -58,7 +59,7 @@ def test_no_span_holds_more_than_n_questions_after_those_of_the_start(n, events,
     assert within([now for now, _ in asked[at_start:]], 100.0) <= n
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.integers(0, 9),
     st.lists(
@@ -198,7 +199,7 @@ def test_nine_of_ten_questions_are_used_whatever_is_doubted(doubt, n, at_start):
     assert 0.9 * n * n_days <= len(times) <= n * n_days + at_start
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 40), st.integers(20, 300), st.integers(0, 9))
 def test_of_the_first_span_half_may_be_asked_at_once(n, n_events, seed):
     """The rest becomes due evenly: by hand, whatever is doubted."""
@@ -419,7 +420,7 @@ def test_a_budget_without_questions_of_the_start_is_described_as_before_they_exi
     assert described(PacedBudget(4, 100.0, at_start=9))["at_start"] == 9
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.lists(
         st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 0.999), st.floats(0.0, 60.0)), max_size=60

@@ -2,11 +2,12 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp import GPClassifier, PoolSampler, kernels
 from streamgp.query.pool_criteria import CRITERIA
+from tests.helpers.laws import examples
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(40, 2))
@@ -34,7 +35,7 @@ def test_without_a_name_the_criterion_is_hvar_and_the_noise_a_tenth():
     assert len(pool) == 40
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     order=st.permutations(range(40)),
     n=st.integers(1, 25),
@@ -94,7 +95,7 @@ def test_picking_changes_nothing(criterion, n):
     assert pool.predict() == other.predict()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     criterion=st.sampled_from(sorted(CRITERIA)),
     n_told=st.integers(0, 20),

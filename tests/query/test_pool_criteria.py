@@ -2,15 +2,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.gp.joint_posterior import PoolPosterior
 from streamgp.query.pool_criteria import CRITERIA, assumed, hvar, l2fm, mvar, rkhs, shortfalls
+from tests.helpers.laws import examples
 from tests.helpers.pool_cases import case_of, cases
 
 BINARY = cases(n_classes=st.just(1))
-quick = settings(max_examples=40, deadline=None)
+quick = examples(40)
 
 
 def refits(case):

@@ -6,7 +6,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import naive_bayes, preprocessing
 
@@ -22,6 +22,7 @@ from streamgp.query import AtMost, AtMostPer, NeverChallenge, RateBudget, Recent
 from streamgp.query.pool_criteria import CRITERIA, Joint
 from streamgp.query.retrospective import CriterionName, RecentEventChooser
 from tests.helpers.forgetful import ARD
+from tests.helpers.laws import examples
 from tests.helpers.pool_cases import case_of
 
 KERNEL = kernels.SquaredExponential(0.8)
@@ -58,7 +59,7 @@ def taught(model, X, labels, first=0):
 # --- the choice
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(0, 12),
@@ -102,7 +103,7 @@ def test_of_a_few_points_the_choice_is_nearly_that_of_all():
     assert sparse.score == pytest.approx(exact.score, rel=0.01)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 10**6), n_classes=st.integers(2, 4))
 def test_functions_of_indicators_are_those_of_codes(seed, n_classes):
     case = case_of(15, 8, n_classes, 0.5, seed)

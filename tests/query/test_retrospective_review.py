@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import naive_bayes, preprocessing
 
@@ -19,6 +19,7 @@ from streamgp.query import (
     criteria,
 )
 from streamgp.query.retrospective import Reviewer
+from tests.helpers.laws import examples
 
 ALL = LeaveOneOutReview(threshold=0.0, every=1)
 
@@ -66,7 +67,7 @@ def by_learning_without(classifier, annotators):
     return most
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), st.integers(3, 25), st.sampled_from([0, 10]))
 def test_the_most_doubtful_label_is_the_one_found_by_learning_without_each(seed, n, warm_up):
     classifier, annotators = taught(n, seed, warm_up=warm_up)

@@ -5,7 +5,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river import linear_model
 
@@ -13,6 +13,7 @@ from streamgp import EnsembleGPRegressor, GPRegressor, SkepticalRegressor
 from streamgp.common.running_stats import Moments, Quartiles
 from streamgp.query import AtMostPer, LeaveOneOutReview, NeverChallenge
 from streamgp.query.criteria import answer_expected, probability_outlier
+from tests.helpers.laws import examples
 
 ALL = LeaveOneOutReview(threshold=0.0, every=1)
 LEARNERS = {
@@ -64,7 +65,7 @@ def by_learning_without(regressor, annotators, stds):
     return most
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10**6), st.integers(2, 25), st.sampled_from([0, 10]))
 def test_the_most_doubtful_number_is_the_one_found_by_learning_without_each(seed, n, warm_up):
     regressor, annotators = taught(n, seed, warm_up=warm_up)

@@ -15,6 +15,7 @@ from streamgp.trees import forest as home
 from streamgp.trees.forest import Forest
 from streamgp.trees.numpy_backend import probabilities
 from streamgp.trees.storage import Limits, bag, draw
+from tests.helpers.laws import examples
 from tests.trees import brute_forest
 
 seeds = st.integers(0, 10**6)
@@ -25,9 +26,7 @@ limits = st.builds(
     max_nodes=st.sampled_from([1, 2, 3, 9, 200]),
     inherit=st.integers(0, 1),
 )
-thorough = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+thorough = settings(examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 SMALL = Limits(n_tests=5, min_weight=6, max_nodes=200, inherit=1)
 
 

@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo, reset_tzpath
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgp.windows import Windows
 from streamgp.windows.extraction import FEATURE_SETS
 from streamgp.windows.open_rows import MOST_CHANNELS
+from tests.helpers.laws import examples
 
 # The fingerprint of a configuration has the name of a set, not its features: with one more feature
 # in it, workers would go on with windows that differ from those they have learned.
@@ -515,7 +516,7 @@ def test_a_clock_must_return_a_time(now):
         Windows(2.0).on_time(now)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.data())
 def test_any_rows_whatever_end_no_run(data):
     value = st.one_of(

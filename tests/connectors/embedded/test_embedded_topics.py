@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.embedded import database as database_module
@@ -854,7 +854,6 @@ def test_what_was_replaced_or_forgotten_is_gone_from_the_bytes_when_a_worker_sta
     assert topics.problems() == []
 
 
-@settings(max_examples=15)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 30), st.sampled_from([1, 3, 20, 200])), max_size=40),
@@ -1034,7 +1033,7 @@ def test_killed_at_any_statement_every_event_counts_once_and_in_order(steps, dat
         check(EmbeddedTopics(directory), steps, 1, disturb=Dying(patch))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 9)), max_size=6))
 def test_a_directory_copied_between_two_commits_is_that_of_the_first(records):
     with tempfile.TemporaryDirectory(dir=IN_MEMORY) as place:

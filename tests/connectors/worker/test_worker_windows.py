@@ -4,7 +4,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.memory import MemoryTopics
@@ -13,6 +13,7 @@ from connectors.topics import BrokerError
 from connectors.worker.compatibility import UnfitTopicsError
 from streamgp.interactive.event_windows import EventWindows
 from streamgp.interactive.messages import Answer, Event, Prediction
+from tests.helpers.laws import examples
 from tests.helpers.topics import everything, said
 from tests.helpers.workbench import (
     Failing,
@@ -61,7 +62,7 @@ def test_one_row_is_no_event_and_one_window_is():
     assert [p.at for p in predictions] == [p.end for p in predictions]
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(
     batch=st.integers(1, 300),
     cuts=st.lists(st.integers(0, len(ROWS)), max_size=3),
