@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from connectors.topics import Outgoing, Reader, Record, TopicName
+from connectors.topics import BrokerError, Outgoing, Reader, Record, RefusedError, TopicName
 from connectors.wire.inbound import flaw_of_name
 from connectors.wire.state_records import (
     CONFIGURATION,
@@ -202,15 +202,19 @@ def _wait(there: Deployment, reader: Reader, traces: Traces, entity: str, wait_s
 
 @contextmanager
 def interruptible(request: str) -> Iterator[None]:
-    """Say after Ctrl-C that a request is on its way, which cannot be called back."""
+    """Say after Ctrl-C or an error of the broker that a request, which stays, is on its way."""
+    rest = (
+        f"{request} may be on its way, and is carried out when it is read; call the command again "
+        "to see whether it was"
+    )
     try:
         yield
     except KeyboardInterrupt:
-        tell(
-            f"interrupted; {request} may be on its way, and is carried out when it is read; call "
-            "the command again to see whether it was"
-        )
+        tell(f"interrupted; {rest}")
         raise click.exceptions.Exit(INTERRUPTED) from None
+    except BrokerError as error:
+        kind = RefusedError if isinstance(error, RefusedError) else BrokerError
+        raise kind(f"{error}; {rest}") from error
 
 
 def _still_there(there: Deployment) -> str:

@@ -16,7 +16,7 @@ from connectors.embedded.topics import EmbeddedTopics
 from connectors.keyed_state import KeyedState, MemoryKeyStore, entity_of
 from connectors.memory import MemoryTopics
 from connectors.storage.snapshots import StateDirectory
-from connectors.topics import Outgoing, Record, RefusedError
+from connectors.topics import BrokerError, Outgoing, Record, RefusedError
 from connectors.wire.state_records import CONFIGURATION, ERASED_BY, History, state
 from connectors.worker.compatibility import ON_FLINK, signature
 from streamgp.apps.deployment.deployment import build_loops
@@ -173,6 +173,34 @@ def test_a_command_that_is_interrupted_tells_that_its_request_is_sent(
         result = small.call(*words, "--yes")
     assert result.exit_code == 130
     assert result.stderr.startswith("interrupted; the request ")
+    assert result.stderr.endswith("; call the command again to see whether it was\n")
+    small.work()
+    assert small.call(*words, "--yes").exit_code == 2  # there is nothing left to do
+
+
+@pytest.mark.parametrize(("kind", "status"), [(BrokerError, 75), (RefusedError, 2)])
+@pytest.mark.parametrize(
+    "words", [("retract", "--annotator", "bob"), ("forget", "k1")], ids=["retract", "forget"]
+)
+def test_a_command_whose_broker_fails_tells_that_its_request_is_sent(
+    small: Small,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    kind: type[BrokerError],
+    status: int,
+) -> None:
+    labels_given(small, "ann", "bob")
+
+    def lost(group: str) -> int:
+        if any(r.value is None for r in small.records("consensus")):
+            raise kind("broker one:9092 failed to describe the group")
+        return MemoryTopics.n_members(small.topics, group)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(small.topics, "n_members", lost)
+        result = small.call(*words, "--yes")
+    assert result.exit_code == status
+    assert result.stderr.startswith("Error: broker one:9092 failed to describe the group; the ")
     assert result.stderr.endswith("; call the command again to see whether it was\n")
     small.work()
     assert small.call(*words, "--yes").exit_code == 2  # there is nothing left to do
