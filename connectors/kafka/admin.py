@@ -125,9 +125,6 @@ def flaws(name: TopicName, called: str, topic: Mapping[str, Any]) -> list[str]:
     """
     if topic["error_code"] == _FORBIDDEN:
         return [f"no right to see topic {called}"]
-    if topic["error_code"]:
-        reason = kafka_errors.for_code(topic["error_code"]).__name__
-        return [f"topic {called} cannot be used: {reason}"]
     rights = topic.get("authorized_operations")
     if rights is None:
         return []
@@ -419,8 +416,7 @@ class Administration:
             if topic is None:
                 raise BrokerError(missing([self._names[name]]))
             if topic["error_code"]:
-                kind = RefusedError if topic["error_code"] == _FORBIDDEN else BrokerError
-                raise kind(flaws(name, self._names[name], topic)[0])
+                raise RefusedError(flaws(name, self._names[name], topic)[0])
             counts[name] = len(topic["partitions"])
         return counts
 
@@ -638,9 +634,20 @@ class Administration:
     # --- internal
 
     def _describe(self) -> dict[TopicName, dict[str, Any] | None]:
-        """Return the broker's description of each topic, None for a missing topic."""
+        """Return the broker's description of each topic, None for a missing topic.
+
+        Their only error is that this client may not see one: any other may pass.
+        """
         asked = list(self._names.values())
-        found = self._ask("describe topics", lambda client: client.describe_topics(asked))
+
+        def describe(client: Any) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = client.describe_topics(asked)
+            for topic in found:
+                if topic["error_code"] not in (0, _MISSING, _FORBIDDEN):
+                    raise kafka_errors.for_code(topic["error_code"])(topic["name"])
+            return found
+
+        found = self._ask("describe topics", describe)
         topics = {topic["name"]: topic for topic in found if topic["error_code"] != _MISSING}
         return {name: topics.get(self._names[name]) for name in ALL_TOPICS}
 

@@ -446,6 +446,48 @@ def test_a_broker_that_is_asked_in_vain_is_named(monkeypatch):
     assert str(caught.value) == "broker 127.0.0.1:9 did not answer in time to describe topics"
 
 
+def describing(monkeypatch, *codes):
+    """Return an administration whose topics are described with these errors, the last one again."""
+    client, left = Admin(None), list(codes)
+
+    def describe_topics(names):
+        code = left.pop(0) if len(left) > 1 else left[0]
+        return [{"name": name, "error_code": code, "partitions": [{}]} for name in names]
+
+    client.describe_topics = describe_topics
+    client.describe_configs = lambda asked, **_: {"topic": {each.name: {} for each in asked}}
+    monkeypatch.setattr(Connection, "admin", lambda _: client)
+    monkeypatch.setattr("connectors.kafka.admin._AGAIN_S", 0.001)
+    connection = Connection("127.0.0.1:9", timeouts=Timeouts(connect_s=0.1))
+    return Administration(connection, partitions=1, replication=1)
+
+
+def test_topics_that_cannot_be_described_for_a_moment_are_asked_for_again(monkeypatch):
+    moment = kafka_errors.LeaderNotAvailableError.errno
+    assert describing(monkeypatch, moment, moment, 0).problems() == []
+    assert describing(monkeypatch, moment, 0).counts(["events"]) == {"events": 1}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            kafka_errors.LeaderNotAvailableError,
+            "no broker with a copy of one of the partitions is up; `streamgp check` says which is "
+            r"down \(\[Error 5\] LeaderNotAvailableError: events\)",
+        ),
+        (kafka_errors.UnknownError, r"\[Error -1\] UnknownError: events"),
+    ],
+)
+def test_an_error_of_a_topic_that_may_pass_is_no_problem_of_the_topics(monkeypatch, error, said):
+    """For a problem a worker ends with a status after which it is not started again."""
+    administration = describing(monkeypatch, error.errno)
+    for ask in (administration.problems, administration.shapes, lambda: administration.counts([])):
+        with pytest.raises(BrokerError, match=f"failed to describe topics: {said}$") as caught:
+            ask()
+        assert type(caught.value) is BrokerError
+
+
 @pytest.mark.parametrize(
     ("kind", "n_errors"),
     [
