@@ -285,6 +285,7 @@ _NO_COORDINATOR = (
 )
 _RETRIABLE = (kafka_errors.RetriableError, kafka_errors.UnknownBrokerIdError)
 """The latter is about a server that has left the cluster."""
+_PASSING = (kafka_errors.RetriableError, kafka_errors.UnknownError)
 _Answer = TypeVar("_Answer")
 
 
@@ -331,11 +332,17 @@ class Administration:
             }
             for name in absent
         }
-        answer = self._ask(
-            "create topics", lambda client: client.create_topics(new, raise_errors=False)
-        )
+
+        def create(client: Any) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = client.create_topics(new, raise_errors=False)["topics"]
+            for topic in found:
+                error = kafka_errors.for_code(topic["error_code"])
+                if issubclass(error, _PASSING):
+                    raise error(topic["error_message"])
+            return found
+
         lines = []
-        for topic in answer["topics"]:
+        for topic in self._ask("create topics", create):
             name = topic["name"]
             if topic["error_code"] == 0:
                 lines.append(f"created topic {name} with {n_partitions} partitions")

@@ -488,6 +488,26 @@ def test_an_error_of_a_topic_that_may_pass_is_no_problem_of_the_topics(monkeypat
         assert type(caught.value) is BrokerError
 
 
+def test_topics_that_cannot_be_created_in_time_are_created_by_the_next_request(monkeypatch):
+    administration = describing(monkeypatch, 3)  # they are missing
+    client, late = administration.connection.admin(), kafka_errors.RequestTimedOutError.errno
+    client.wait_for_topics = lambda _: None
+    codes = iter([*(7 * [late]), *(3 * [kafka_errors.TopicAlreadyExistsError.errno]), 0, 0, 0, 0])
+
+    def create_topics(new, **_):
+        # An answer has the code of each topic; the first is late, but made three of them.
+        return {
+            "topics": [{"name": n, "error_code": next(codes), "error_message": ""} for n in new]
+        }
+
+    client.create_topics = create_topics
+    assert len(administration.create()) == 4
+    codes = iter(7 * [kafka_errors.UnknownError.errno])
+    with pytest.raises(BrokerError, match="failed to create topics: ") as caught:
+        administration.create()
+    assert type(caught.value) is BrokerError
+
+
 @pytest.mark.parametrize(
     ("kind", "n_errors"),
     [
