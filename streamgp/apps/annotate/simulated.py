@@ -313,7 +313,8 @@ class Simulation:
     Attributes
     ----------
     trouble
-        Current problem with the broker; None if there is none.
+        Current problem with the broker; None if there is none. After one, everything must be read
+        again before it is over.
     scheduled
         The answers: those that wait, and counts of those sent.
 
@@ -380,6 +381,11 @@ class Simulation:
         """Number of questions whose event has not been found."""
         return sum(map(len, self._untold.values()))
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something that needs no further question is still to be done."""
+        return self.trouble is None and (bool(self.scheduled) or not self._is_ready)
+
     def step(self, timeout_s: float = LOOK_S) -> bool:
         """Read new messages, waiting at most for the timeout, and send answers that are due.
 
@@ -408,7 +414,8 @@ class Simulation:
             self._retry_at = self._clock() + RETRY_S
             self.close()
             return False
-        self.trouble = None
+        if self._is_ready:
+            self.trouble = None
         return is_moved > 0
 
     def close(self) -> None:
@@ -564,7 +571,7 @@ def _simulate(simulation: Simulation, stop: Stop, idle_s: float | None) -> str |
         while not stop():
             is_moved = simulation.step()
             now = time.monotonic()
-            if is_moved or (simulation.scheduled and simulation.trouble is None):
+            if is_moved or simulation.is_waiting:
                 idle_since = now
             if simulation.trouble != trouble:
                 trouble = simulation.trouble

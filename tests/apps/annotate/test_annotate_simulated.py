@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+import time
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
+from connectors.annotation.feed import Told, TopicFeed
+from connectors.annotation.inbox import AnnotationInbox
 from connectors.topics import BrokerError, LockedOutError, RefusedError
 from connectors.wire.codec import decode
 from connectors.wire.outbound import Outbound
 from connectors.wire.signatures import signature
+from streamgp.apps.annotate import simulated
 from streamgp.apps.annotate.simulated import Simulation, Truths, progress_of, read_truths
 from streamgp.apps.console import StatusLine
 from streamgp.interactive import Answer, Event, SimulatedAnnotator
@@ -460,6 +466,41 @@ def test_command_answers_until_nothing_is_asked_for_a_while(town: Town) -> None:
     assert result.exit_code == 0, result.output
     assert result.stderr == ("4 answers, 0 of them to challenges, 0 declined; 0 under way\n")
     assert {a.annotator for a in town.said("answers")} == {"robo"}
+
+
+def test_command_waits_for_topics_that_come_late(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count()
+    monkeypatch.setattr(
+        simulated,
+        "time",
+        SimpleNamespace(time=time.time, sleep=time.sleep, monotonic=lambda: next(seconds)),
+    )
+    read_into = TopicFeed.read_into
+
+    def late(feed: TopicFeed, inbox: AnnotationInbox, timeout_s: float) -> list[Told]:
+        return [] if next(seconds) < 100 else read_into(feed, inbox, timeout_s)
+
+    monkeypatch.setattr(TopicFeed, "read_into", late)
+    assert annotate("--simulate", "", "--stop-when-idle", "9").exit_code == 0
+    assert len(town.said("answers")) == 4
+
+
+@pytest.mark.usefixtures("town")
+def test_command_ends_if_the_topics_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count(1)
+
+    def fails(_feed: TopicFeed, _inbox: AnnotationInbox, _timeout_s: float) -> list[Told]:
+        if next(calls) % 3:
+            return []
+        raise BrokerError("nothing could be read")
+
+    monkeypatch.setattr(simulated, "RETRY_S", 0.0)
+    monkeypatch.setattr(TopicFeed, "read_into", fails)
+    result = annotate("--simulate", "")
+    assert result.exit_code == 75
+    assert result.stderr.endswith("Error: nothing could be read\n")
 
 
 def test_command_takes_the_truth_from_a_file(town: Town) -> None:
